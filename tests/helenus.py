@@ -34,6 +34,9 @@ def clean_environment():
     return {k: v for k, v in os.environ.items() if not k.startswith("HELENUS_")}
 
 
+# Settings of nodes on a folder. Requests of a busy machine take longer than in production.
+PATIENT = {f"HELENUS_{name}_REQUEST_TIMEOUT": "60s" for name in ("READ", "RANGE", "WRITE", "COUNTER_WRITE")}
+
 # Ports that no outgoing connection is given: those are from 32768 on, and one of them could take a port before its node listens there. Of workers of pytest,
 # each takes its own.
 WORKERS_MAX = 4
@@ -185,7 +188,7 @@ class Node(Target):
         log = open(self.log_path, "ab")
         self.process = subprocess.Popen(
             ["nice", "-n", str(self.niceness), *self.command()], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            cwd=self.folder, env={**clean_environment(), **self.env},
+            cwd=self.folder, env={**clean_environment(), **({} if self.url else PATIENT), **self.env},
         )
         log.close()
         if wait:

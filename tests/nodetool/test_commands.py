@@ -19,7 +19,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(scope="module")
 def node():
-    node = helenus.Node()
+    node = helenus.Node(env={"HELENUS_RANGE_REQUEST_TIMEOUT": "10s"})
     node.start()
     yield node
     node.close()

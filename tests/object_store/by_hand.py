@@ -1,4 +1,4 @@
-"""Hand-written protocols for the tests of trust: gRPC for one request, S3 for one object, and documents of a store."""
+"""Hand-written protocols for the tests of trust: the protocol between nodes, S3 for one object, and documents of a store."""
 
 import datetime
 import hashlib
@@ -9,28 +9,19 @@ import socket
 import struct
 import time
 import urllib.request
+import uuid
 
 import minio
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
-END_STREAM, END_HEADERS = 1, 4
+GREETING_BYTES = 32
+PROTOCOL = 7
+CONTROL = 1
+GREET, ANSWER = 1, 64
 
 
-def frame(kind, flags, stream, payload):
-    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
-
-
-def header(name, value):
-    """Returns a header in HPACK without any table. A length from 127 on has more bytes, of seven bits each; the last one is below 128."""
-    more = len(value) - 127
-    length = bytes([len(value)]) if more < 0 else bytes([127, more]) if more < 128 else bytes([127, more % 128 + 128, more // 128])
-    return bytes([0, len(name)]) + name.encode() + length + value.encode()
-
-
-def proof(secret, purpose="helenus-command-1", words=""):
-    """Returns the proof that the sender knows the secret, for these words."""
-    claim = f"{int(time.time())}.{os.urandom(8).hex()}{words and '.'}{words}"
+def proof(secret, purpose="helenus-command-1"):
+    """Returns the proof that the sender knows the secret."""
+    claim = f"{int(time.time())}.{os.urandom(8).hex()}"
     return f"helenus {claim}.{hmac.new(secret.encode(), (purpose + claim).encode(), hashlib.sha256).hexdigest()}"
 
 
@@ -46,36 +37,44 @@ def answer(secret, challenge, command="POST /cluster/drain"):
     return f"helenus {challenge}.{mac}"
 
 
+def mac(secret, purpose, *parts):
+    return hmac.new(secret.encode(), b"".join([purpose, *parts]), hashlib.sha256).digest()
+
+
 def hello(secret, store, caller, called, name="by hand"):
-    """Returns the proof that a node shows to another node of the store. Both nodes are given as in the cluster document."""
-    ids = [store, *(node[key] for node in (caller, called) for key in ("host_id", "incarnation"))]
-    return proof(secret, "helenus-rpc-2", ".".join([*ids, name.encode().hex()]))
+    """Returns what a node answers to the greeting of another node of the store. Both nodes are given as in the cluster document."""
+    ids = b"".join(uuid.UUID(one).bytes for one in (store, *(node[key] for node in (caller, called) for key in ("host_id", "incarnation"))))
+    rest = struct.pack("<IB", PROTOCOL, CONTROL) + os.urandom(16) + ids + bytes([len(name)]) + name.encode()
+    head = b"HLNODE" + struct.pack("<H", len(rest) + 32)
+    return lambda greeting: head + rest + mac(secret, b"helenus-rpc-3", greeting, head, rest)
 
 
-def greet(host, port, authorization=None, tls=None):
-    """Requests a node's identity. Returns the bytes of the answer's message, which are empty if there is none."""
-    with socket.create_connection((host, port), timeout=5) as plain:
+def exactly(stream, length):
+    """Reads bytes. Raises EOFError if the node closes the connection."""
+    found = stream.read(length)
+    if len(found) < length:
+        raise EOFError
+    return found
+
+
+def greet(host, port, hello=None, tls=None):
+    """Requests a node's identity. Returns the bytes of the answer, which are empty if the node refuses the caller or closes the connection."""
+    with socket.create_connection((host, port), timeout=20) as plain:
         wire = tls.wrap_socket(plain, server_hostname="helenus") if tls else plain
-        headers = [(":method", "POST"), (":scheme", "https" if tls else "http"), (":authority", "helenus"),
-                   (":path", "/helenus.rpc.v1.Node/Greet"), ("te", "trailers"), ("content-type", "application/grpc")]
-        if authorization:
-            headers.append(("authorization", authorization))
-        message = b"\x0a\x07Helenus\x20\x02"
-        wire.sendall(PREFACE + frame(SETTINGS, 0, 0, b"")
-                     + frame(HEADERS, END_HEADERS, 1, b"".join(header(*one) for one in headers))
-                     + frame(DATA, END_STREAM, 1, b"\0" + struct.pack(">I", len(message)) + message))
-        answer = b""
         stream = wire.makefile("rb")
-        while True:
-            head = stream.read(9)
-            if len(head) < 9:
-                return answer
-            payload = stream.read(int.from_bytes(head[:3], "big"))
-            kind, flags, number = head[3], head[4], int.from_bytes(head[5:], "big")
-            if kind == DATA and number == 1:
-                answer += payload
-            if kind == GOAWAY or (number == 1 and kind in (DATA, HEADERS) and flags & END_STREAM):
-                return answer
+        try:
+            greeting = exactly(stream, GREETING_BYTES)
+            said = hello(greeting) if callable(hello) else hello or b""
+            message = b"\x0a\x07Helenus"
+            wire.sendall(said + struct.pack("<IBBII", len(message), GREET, 0, 1, 5000) + message)
+            code, length = struct.unpack("<BH", exactly(stream, 3))
+            exactly(stream, length)
+            if code:
+                return b""
+            length, kind, _, _, _ = struct.unpack("<IBBII", exactly(stream, 14))
+            return exactly(stream, length) if kind == ANSWER else b""
+        except EOFError:
+            return b""
 
 
 def path_of(url, name):

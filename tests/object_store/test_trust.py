@@ -18,6 +18,7 @@ from certificates import Authority
 pytestmark = pytest.mark.process
 
 SECRET = "the-secret-of-these-nodes"
+OLDER_VERSION = "a node of an older version of Helenus"
 KEYSPACE = "CREATE KEYSPACE o WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
 
 
@@ -49,15 +50,15 @@ def members(minio, bucket):
 
 
 def hello(minio, bucket, secret=SECRET):
-    """Returns the proof that the last node to join would show to the first one."""
+    """Returns what the last node to join would say to the first one."""
     known = members(minio, bucket)
     return by_hand.hello(secret, by_hand.identity(minio, bucket), known[-1], known[0])
 
 
-def context(files=None):
+def context(files=None, protocol="helenus/1"):
     tls = ssl.create_default_context()
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-    tls.set_alpn_protocols(["h2"])
+    tls.set_alpn_protocols([protocol])
     if files:
         tls.load_cert_chain(files["certificate"], files["key"])
     return tls
@@ -107,19 +108,25 @@ def test_nodes_speak_tls_and_a_stranger_is_told_nothing(bucket, nodes, minio, tm
     assert got_no_answer(lambda: ask(context(stranger))), "the secret with another authority's certificate"
     assert got_no_answer(lambda: ask(context())), "the secret without a certificate"
     assert got_no_answer(lambda: ask(None)), "no TLS"
+    assert OLDER_VERSION not in node.log()
+    assert got_no_answer(lambda: ask(context(files[1], "h2"))), "a node of an older version"
+    assert OLDER_VERSION in node.log()
 
 
 def test_without_tls_the_secret_is_required(bucket, nodes, minio):
     node = nodes(bucket, args=["--set", f"cluster_secret={SECRET}"]).start()
-    ask = lambda authorization: by_hand.greet(node.host, node.rpc_port, authorization)
+    ask = lambda said: by_hand.greet(node.host, node.rpc_port, said)
     assert ask(hello(minio, bucket)) != b""
-    for stranger in (None, hello(minio, bucket, "some-other-secret"), "helenus x.y.z", f"Bearer {SECRET}",
-                     by_hand.proof(SECRET), by_hand.proof(SECRET, "helenus-rpc-2"),
-                     by_hand.proof(SECRET, "helenus-rpc-2", "a.b")):
+    recorded = hello(minio, bucket)(b"\0" * by_hand.GREETING_BYTES)
+    cut = lambda greeting: hello(minio, bucket)(greeting)[:-1]
+    for stranger in (None, hello(minio, bucket, "some-other-secret"), recorded, cut, f"helenus {SECRET}".encode(), by_hand.proof(SECRET).encode()):
         assert got_no_answer(lambda: ask(stranger)), stranger
     for data in (b"hello\r\n\r\n", b"\0" * 4096, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", helenus.OPTIONS_FRAME):
         answer = garbage(node, data)
-        assert node.url.encode() not in answer and len(answer) < 200, answer
+        assert len(answer) <= by_hand.GREETING_BYTES, answer
+    assert OLDER_VERSION not in node.log()
+    assert len(garbage(node, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")) <= by_hand.GREETING_BYTES
+    assert OLDER_VERSION in node.log()
     assert node.alive() and ask(hello(minio, bucket)) != b""
 
 
@@ -176,7 +183,7 @@ def test_commands_are_not_taken_from_strangers(bucket, nodes):
                      {"Authorization": by_hand.answer("some-other-secret", challenge)}, {"Authorization": by_hand.proof(SECRET)},
                      {"Authorization": by_hand.answer(SECRET, challenge, "POST /cluster/other")},
                      {"Authorization": by_hand.answer(SECRET, by_hand.challenge(other))},
-                     {"Authorization": by_hand.proof(SECRET, "helenus-command-1")}, {"Authorization": by_hand.proof(SECRET, "helenus-rpc-2")}):
+                     {"Authorization": by_hand.proof(SECRET, "helenus-command-1")}, {"Authorization": by_hand.proof(SECRET, "helenus-rpc-3")}):
         with pytest.raises(urllib.error.HTTPError) as refused:
             post(node, stranger)
         assert refused.value.code == 403

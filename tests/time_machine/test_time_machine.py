@@ -41,7 +41,8 @@ def fleet(request, tmp_path):
         fleet.close()
         minio.close()
         if kept := request.config.getoption("--keep"):
-            shutil.copytree(tmp_path, kept, dirs_exist_ok=True)
+            # The files of a disk cache are sparse, and a copy of them is not.
+            shutil.copytree(tmp_path, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("helenus-cache"))
 
 
 def outcome(cut, shown):

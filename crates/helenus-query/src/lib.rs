@@ -3,7 +3,7 @@
 //!
 //! The path of a statement: [`engine::Engine::query`] or [`engine::Engine::prepare`] parses it and makes a [`analysis::Plan`] against a
 //! [`schema::Schema`] snapshot. [`engine::Engine`] then has the plan executed ([`execution`]) with the bound values of a request
-//! ([`request::QueryOptions`]) and answers with a [`response::Outcome`].
+//! ([`request::ClientFrame`]) and answers with a [`response::Outcome`].
 //!
 //! The layers, each of which uses only those below it, from the bottom: requests and their limits ([`request`], [`response`], [`limits`],
 //! [`measurement`], [`trace`]); rows as values ([`rows`]); the [`schema`]; [`analysis`], which has no side effects; the other nodes

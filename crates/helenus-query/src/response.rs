@@ -43,6 +43,9 @@ pub enum Response {
     Rows(Rows),
     SetKeyspace(String),
     SchemaChange(SchemaChange),
+    /// The body of a RESULT from the owner of the rows, in the version of the client's protocol. The transport passes it on. Only requests with
+    /// a client's body ([`ClientFrame`](crate::request::ClientFrame)) get it.
+    Encoded(Bytes),
 }
 
 /// The tablet of another node to which a request was forwarded.

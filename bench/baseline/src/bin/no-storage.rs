@@ -17,7 +17,7 @@ use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
 use helenus_cql::frame::response::{Prepared, RowsBuilder, SchemaChange};
 use helenus_query::clock::SystemClock;
 use helenus_query::engine::{self, Engine, EngineConfig, Limits, LocalNode};
-use helenus_query::request::{BoundValues, ClientState, QueryOptions};
+use helenus_query::request::{BoundValues, ClientFrame, ClientState};
 use helenus_query::response::{Outcome, Response, Rows};
 use helenus_query::trace::{Trace, TraceEvent};
 use helenus_server::{Backend, Server, ServerConfig};
@@ -108,9 +108,9 @@ impl Backend for NoStorage {
         &self,
         client: &ClientState,
         text: &str,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
     ) -> impl Future<Output = Result<Outcome, CqlError>> + Send {
-        Backend::query(&self.engine, client, text, options)
+        Backend::query(&self.engine, client, text, frame)
     }
 
     fn prepare(
@@ -142,9 +142,9 @@ impl Backend for NoStorage {
         &self,
         _client: &ClientState,
         prepared: &engine::Prepared,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
-        Ok(self.answer(prepared, &options.values)?.into())
+        Ok(self.answer(prepared, &frame.parameters.values)?.into())
     }
 
     async fn batch(
@@ -152,7 +152,7 @@ impl Backend for NoStorage {
         _client: &ClientState,
         _kind: BatchKind,
         statements: Vec<BatchStatement>,
-        _options: &QueryOptions,
+        _frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
         for BatchStatement { statement, values } in statements {
             if let StatementRef::Prepared(id) = statement {

@@ -309,6 +309,11 @@ impl AgentHandle {
         self.shared.view.borrow().clone()
     }
 
+    /// Calls `read` with the cluster as this node knows it now. `read` must be short, because a new view waits for it.
+    pub fn with_view<T>(&self, read: impl FnOnce(&ClusterView) -> T) -> T {
+        read(&self.shared.view.borrow())
+    }
+
     /// Returns a receiver of each new view.
     pub fn views(&self) -> watch::Receiver<Arc<ClusterView>> {
         self.shared.view.subscribe()

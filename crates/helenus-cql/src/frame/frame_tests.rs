@@ -54,11 +54,8 @@ fn value() -> impl Strategy<Value = BoundValue> {
 
 fn parameters() -> impl Strategy<Value = QueryParameters> {
     let values = prop_oneof![
-        vec(value(), 0..5).prop_map(|values| (values, None)),
-        vec((name(), value()), 1..5).prop_map(|pairs| {
-            let (names, values) = pairs.into_iter().unzip();
-            (values, Some(names))
-        }),
+        vec(value(), 0..5).prop_map(BoundValues::from),
+        vec((name(), value()), 1..5).prop_map(BoundValues::Named),
     ];
     let timestamp = option::of(any::<i64>().prop_map(|timestamp| timestamp.max(i64::MIN + 1)));
     let first = (
@@ -75,19 +72,19 @@ fn parameters() -> impl Strategy<Value = QueryParameters> {
         option::of(any::<i32>()),
     );
     (first, second).prop_map(|(first, second)| {
-        let (consistency, (values, names), skip_metadata, page_size, paging_state) = first;
-        let (serial_consistency, default_timestamp, keyspace, now_in_seconds) = second;
+        let (consistency, values, skip_metadata, page_size, paging_state) = first;
+        let (serial_consistency, timestamp_us, keyspace, now_s) = second;
         QueryParameters {
+            version: ProtocolVersion::default(),
             consistency,
             values,
-            names,
             skip_metadata,
             page_size,
             paging_state,
             serial_consistency,
-            default_timestamp,
+            timestamp_us,
             keyspace,
-            now_in_seconds,
+            now_s: now_s.map(i64::from),
         }
     })
 }
@@ -382,11 +379,16 @@ fn request_in(version: ProtocolVersion, request: &Request) -> Request {
     let mut request = request.clone();
     let older = version < ProtocolVersion::V5;
     let parameters_in = |parameters: &mut QueryParameters| {
+        parameters.version = version;
         if older {
             parameters.keyspace = None;
-            parameters.now_in_seconds = None;
+            parameters.now_s = None;
         }
-        values_in(version, &mut parameters.values);
+        match &mut parameters.values {
+            BoundValues::None => {}
+            BoundValues::Positional(values) => values_in(version, values),
+            BoundValues::Named(values) => values_in(version, values.iter_mut().map(|(_, value)| value)),
+        }
     };
     match &mut request {
         Request::Query(query) => parameters_in(&mut query.parameters),
@@ -410,7 +412,7 @@ fn request_in(version: ProtocolVersion, request: &Request) -> Request {
     request
 }
 
-fn values_in(version: ProtocolVersion, values: &mut [BoundValue]) {
+fn values_in<'v>(version: ProtocolVersion, values: impl IntoIterator<Item = &'v mut BoundValue>) {
     for value in values {
         if version < ProtocolVersion::V4 && *value == BoundValue::Unset {
             *value = BoundValue::Null;

@@ -38,11 +38,13 @@ fn read_all(input: &[u8], version: ProtocolVersion, compression: Option<Compress
 /// Returns valid envelopes to damage.
 fn seeds(version: ProtocolVersion) -> Vec<BytesMut> {
     let parameters = QueryParameters {
-        values: vec![BoundValue::Set(vec![1, 2, 3].into()), BoundValue::Null],
-        names: Some(vec!["a".to_owned(), "b".to_owned()]),
+        values: BoundValues::Named(vec![
+            ("a".to_owned(), BoundValue::Set(vec![1, 2, 3].into())),
+            ("b".to_owned(), BoundValue::Null),
+        ]),
         page_size: Some(5),
         paging_state: Some(vec![9; 9].into()),
-        default_timestamp: Some(1),
+        timestamp_us: Some(1),
         keyspace: Some("ks".to_owned()),
         ..QueryParameters::default()
     };

@@ -117,6 +117,30 @@ pub struct PageMetadata {
     pub new_metadata_id: Option<Bytes>,
 }
 
+impl PageMetadata {
+    /// Decides which metadata of columns is sent to a client that executes a prepared statement (Cassandra's `ExecuteMessage`). `known_id` is
+    /// the id of the columns that the client knows.
+    ///
+    /// A v5 client sends that id, and receives the metadata again if it has changed. An older client cannot. It knows the columns from when
+    /// the statement was prepared, and its metadata may only be left out if they never changed.
+    pub fn of_executed(
+        current: &ResultMetadata,
+        known_id: Option<&[u8]>,
+        skip: bool,
+        version: ProtocolVersion,
+    ) -> PageMetadata {
+        let id = current.id();
+        let is_known = known_id == Some(&id[..]);
+        let new_metadata_id =
+            (version >= ProtocolVersion::V5 && !is_known).then(|| Bytes::copy_from_slice(&id));
+        PageMetadata {
+            skip: skip && is_known,
+            new_metadata_id,
+            ..PageMetadata::default()
+        }
+    }
+}
+
 impl ResultMetadata {
     pub fn new(columns: Vec<ColumnSpec>) -> ResultMetadata {
         ResultMetadata {
@@ -238,3 +262,7 @@ impl PreparedMetadata {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "metadata_tests.rs"]
+mod tests;

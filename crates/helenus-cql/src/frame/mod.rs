@@ -9,6 +9,7 @@
 
 pub mod compression;
 pub mod envelope;
+pub mod forwarded;
 pub mod metadata;
 mod opcode;
 mod primitive;
@@ -26,7 +27,7 @@ pub use metadata::{ColumnSpec, PreparedMetadata, ResultMetadata};
 pub use opcode::{Direction, Opcode};
 pub use primitive::{BoundValue, Reader};
 pub(crate) use primitive::{put_bytes, put_long_string};
-pub use query_parameters::QueryParameters;
+pub use query_parameters::{BoundValues, QueryParameters};
 pub(crate) use query_parameters::{decode_values, encode_values};
 pub use request::{Request, RequestMessage};
 pub use response::{Response, ResponseMessage, Rows, RowsBuilder, RowsContent};

@@ -3,11 +3,12 @@
 use std::fmt;
 
 /// A version of the native protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ProtocolVersion {
     V3 = 3,
     V4 = 4,
+    #[default]
     V5 = 5,
     /// The beta version, which works as v5. Clients must set the flag for beta versions.
     V6 = 6,

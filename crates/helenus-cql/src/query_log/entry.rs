@@ -52,7 +52,7 @@ pub struct LoggedStatement {
 impl Entry {
     /// Returns the client's timestamp, or else the one that the node generated.
     pub fn timestamp_us(&self) -> Option<i64> {
-        self.parameters.default_timestamp.or(self.generated_timestamp_us)
+        self.parameters.timestamp_us.or(self.generated_timestamp_us)
     }
 
     /// Appends the entry as a payload.
@@ -137,7 +137,7 @@ fn encode_batch(kind: BatchKind, statements: &[LoggedStatement], out: &mut Bytes
     out.put_u16(statements.len() as u16);
     for (statement, place) in statements.iter().zip(places) {
         out.put_u16(place);
-        encode_values(&statement.values, None, out);
+        encode_values(&statement.values, out);
     }
 }
 

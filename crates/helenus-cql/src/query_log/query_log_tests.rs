@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::error::Consistency;
 use crate::frame::request::BatchKind;
-use crate::frame::{BoundValue, ProtocolVersion, QueryParameters};
+use crate::frame::{BoundValue, BoundValues, ProtocolVersion, QueryParameters};
 
 fn value() -> impl Strategy<Value = BoundValue> {
     prop_oneof![
@@ -33,17 +33,23 @@ fn parameters() -> impl Strategy<Value = QueryParameters> {
         option::of("[a-z]{1,9}"),
     )
         .prop_map(
-            |(level, values, named, (page_size, default_timestamp, now_in_seconds), keyspace)| {
-                let (names, values): (Vec<String>, Vec<BoundValue>) = values.into_iter().unzip();
+            |(level, values, named, (page_size, timestamp_us, now_s), keyspace)| {
+                let values = match named && !values.is_empty() {
+                    true => BoundValues::Named(values),
+                    false => values
+                        .into_iter()
+                        .map(|(_, value)| value)
+                        .collect::<Vec<_>>()
+                        .into(),
+                };
                 QueryParameters {
                     consistency: Consistency::from_code(level).unwrap(),
-                    names: Some(names).filter(|names| named && !names.is_empty()),
                     values,
                     page_size,
                     serial_consistency: Some(Consistency::LocalSerial),
-                    default_timestamp,
+                    timestamp_us,
                     keyspace,
-                    now_in_seconds,
+                    now_s: now_s.map(i64::from),
                     ..QueryParameters::default()
                 }
             },
@@ -156,7 +162,10 @@ fn the_bytes_are_those_that_are_documented() {
         generated_timestamp_us: None,
         generated_now_s: 2,
         keyspace: Some("k".to_owned()),
-        parameters: QueryParameters::default(),
+        parameters: QueryParameters {
+            version: ProtocolVersion::V4,
+            ..QueryParameters::default()
+        },
         statements: Statements::Batch(
             BatchKind::Unlogged,
             vec![

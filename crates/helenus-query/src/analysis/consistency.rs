@@ -5,7 +5,7 @@
 use helenus_cql::error::{Consistency, CqlError};
 
 use super::modification::BoundModification;
-use crate::request::QueryOptions;
+use crate::request::QueryParameters;
 use crate::schema::{Schema, Table};
 
 fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
@@ -69,24 +69,24 @@ pub(crate) fn check_read_of_write(
 pub(crate) fn check_conditional(
     schema: &Schema,
     table: &Table,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<(), CqlError> {
-    if options
+    if parameters
         .serial_consistency
         .is_some_and(|serial| !serial.is_serial())
     {
         return invalid("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL");
     }
-    if options.consistency.is_serial() {
+    if parameters.consistency.is_serial() {
         return invalid(format!(
             "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted but I don't care how many replicas commit it for non-SERIAL reads\"",
-            options.consistency
+            parameters.consistency
         ));
     }
     let class = schema
         .keyspace(&table.keyspace)
         .map(|keyspace| keyspace.replication.class.as_str());
-    match (options.consistency, class) {
+    match (parameters.consistency, class) {
         (Consistency::EachQuorum, Some(class)) if class != "NetworkTopologyStrategy" => invalid(format!(
             "consistency level EACH_QUORUM not compatible with replication strategy (org.apache.cassandra.locator.{class})"
         )),

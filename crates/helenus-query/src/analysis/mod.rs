@@ -9,6 +9,7 @@ pub mod functions;
 pub(crate) mod history_masks;
 pub(crate) mod mask;
 pub(crate) mod modification;
+pub(crate) mod plain_key;
 pub mod plan;
 pub(crate) mod planned_batch;
 pub(crate) mod prepared;
@@ -19,6 +20,7 @@ pub mod terms;
 pub(crate) mod types;
 
 pub use context::{EvalContext, PlanContext, column_spec};
+pub(crate) use plain_key::PlainKey;
 pub use plan::{DirectPlan, Plan, Planned, plan};
 pub use planned_batch::PlannedBatch;
 pub use prepared::{BatchStatement, Prepared};

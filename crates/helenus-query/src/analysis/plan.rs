@@ -9,9 +9,9 @@ use helenus_cql::error::{CqlError, WriteType};
 use helenus_cql::types::CqlType;
 use uuid::Uuid;
 
-use super::PlanContext;
 use super::modification::{BatchPlan, ModificationPlan};
 use super::select::SelectPlan;
+use super::{PlainKey, PlanContext};
 use crate::request::{Markers, User};
 use crate::response::ResultMetadata;
 use crate::schema::roles::{Resource, is_about_roles};
@@ -98,6 +98,8 @@ pub struct Planned {
     pub generation: u64,
     pub plan: Plan,
     pub markers: Markers,
+    /// The key of the only partition that the statement is about. `None` if there may be others, or the key is computed.
+    pub(crate) key: Option<PlainKey>,
     /// Markers that give the partition key, for drivers that route by token.
     pub partition_key_indexes: Vec<u16>,
     /// The result's columns. `None` if the statement does not always return rows.
@@ -220,6 +222,11 @@ fn plan_as_seen(
         as_of: None,
         allowed: AtomicU64::new(0),
         partition_key_indexes,
+        key: match &plan {
+            Plan::Select(plan) => PlainKey::of_select(plan),
+            Plan::Modification(plan) => PlainKey::of_modification(plan),
+            Plan::Batch(_) | Plan::Direct(_) => None,
+        },
         plan,
         markers,
         result,

@@ -9,7 +9,7 @@ use crate::analysis::modification::ModificationPlan;
 use crate::analysis::modification::attributes::Attributes;
 use crate::analysis::modification::batch::{check, invalid};
 use crate::analysis::{Plan, Planned};
-use crate::request::{BoundValue, BoundValues};
+use crate::request::BoundValue;
 
 /// The statements of a BATCH message with their plans, each with its own values.
 #[derive(Debug)]
@@ -32,13 +32,11 @@ impl PlannedBatch {
     /// # Errors
     /// If there are more or fewer values than markers.
     pub fn push(&mut self, plan: Arc<Planned>, values: &[BoundValue]) -> Result<(), CqlError> {
-        let values = plan
-            .markers
-            .bind(&BoundValues::Positional(values.to_vec()))
-            .map_err(|_| wrong_count(plan.markers.len(), values.len()))?
-            .into_owned()
-            .into();
-        self.statements.push((plan, values));
+        let markers = plan.markers.len();
+        if markers != values.len() {
+            return Err(wrong_count(markers, values.len()));
+        }
+        self.statements.push((plan, values.into()));
         Ok(())
     }
 

@@ -15,6 +15,7 @@
 //! - The result of a read is returned only if the node has held its lease since before the read. The lease is checked after the read.
 
 mod part;
+mod request;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,21 +24,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 pub use helenus_cluster::LeaseTerm;
-use helenus_cql::ast::BatchKind;
 use helenus_cql::error::CqlError;
 use helenus_tablet::{HistoryPosition, Op, PinnedTablet, TokenRange};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::analysis::{BatchStatement, Prepared};
 use crate::measurement;
 use crate::metrics::internode::{OutboundQueue, OutboundTraffic};
-use crate::request::QueryOptions;
 use crate::response::Outcome;
 
 pub use crate::index::list_search::ListSearch;
 pub use crate::index::stale_entry::{StaleEntries, StaleEntry};
-pub use part::{Origin, PartAnswer, PartPage, PartRows};
+pub use part::{PartAnswer, PartPage, PartRows};
+pub(crate) use request::RequestWork;
+pub use request::{Request, Source};
 
 /// The node that serves a tablet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,23 +91,6 @@ pub struct Versions {
     pub schema: u64,
     /// Version of the set of tables that ever had a partition header.
     pub headers: u64,
-}
-
-/// The text of a request.
-#[derive(Clone, Copy)]
-pub enum Source<'a> {
-    Text(&'a str),
-    Prepared(&'a Prepared),
-    Batch(BatchKind, &'a [BatchStatement]),
-}
-
-/// A statement that is sent to the owner of its rows. [`QueryOptions::place`] says which part of the statement the owner executes.
-pub struct Forwarded<'a> {
-    pub keyspace: Option<&'a str>,
-    pub source: Source<'a>,
-    pub options: &'a QueryOptions,
-    /// Version of the schema that the statement was planned with. The owner's schema must not be older.
-    pub schema_version: u64,
 }
 
 /// A range of keys of one tablet.
@@ -202,10 +185,11 @@ pub trait Cluster: Send + Sync + 'static {
     /// Reads the view again.
     async fn refresh(&self);
 
+    /// Has the owner of the request's rows execute it. The result is encoded for the client if the request has the client's body.
     async fn execute(
         &self,
         node: Uuid,
-        statement: &Forwarded<'_>,
+        request: &Request<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError>;
     /// Returns the result of the rows that `node` owns among the tokens. For a statement that returns rows, these are at most one page
@@ -213,7 +197,7 @@ pub trait Cluster: Send + Sync + 'static {
     async fn read_part(
         &self,
         node: Uuid,
-        statement: &Forwarded<'_>,
+        request: &Request<'_>,
         tokens: TokenRange,
         deadline: Instant,
     ) -> Result<PartAnswer, RemoteError>;

@@ -5,20 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::analysis::selection::NamedGroup;
-use crate::request::QueryOptions;
 use crate::response::{ResultMetadata, RowsContent};
 use crate::rows::RowCounts;
-
-use super::Source;
-
-/// A statement as its client sent it. Other nodes get the same statement for their part.
-#[derive(Clone, Copy)]
-pub struct Origin<'a> {
-    /// Keyspace of unqualified names. `None` if the client has not chosen one.
-    pub keyspace: Option<&'a str>,
-    pub source: Source<'a>,
-    pub options: &'a QueryOptions,
-}
 
 /// The result of a part, computed by the owner of its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]

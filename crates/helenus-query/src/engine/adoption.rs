@@ -56,10 +56,11 @@ async fn adopt(engine: &Arc<Engine>, table: &Arc<Table>) -> Result<(), CqlError>
         let from = from.map_err(store_error)?;
         rows += copying::copy(&engine.context, &from, TableId(origin.table), TableId(number)).await?;
     }
+    // Reported before the change of the schema: a node that is killed in between copies and reports them again.
+    tracing::info!(table = table.full_name(), rows, "restored rows have been copied");
     ddl::change(engine, |schema| {
         Ok(snapshots::end_adoption(schema, table).map(|schema| (schema, ())))
     })
     .await?;
-    tracing::info!(table = table.full_name(), rows, "restored rows have been copied");
     Ok(())
 }

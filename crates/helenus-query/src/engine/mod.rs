@@ -31,7 +31,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use async_trait::async_trait;
 use futures::FutureExt;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
@@ -41,11 +40,11 @@ use tokio::sync::{Notify, broadcast};
 use crate::analysis::{BatchStatement, DirectPlan, EvalContext, Plan, Planned, PlannedBatch, consistency};
 use crate::boxed;
 use crate::clock::{Clock, TimestampSource};
-use crate::cluster::{Cluster, Source};
+use crate::cluster::{Cluster, Request, RequestWork, Source};
+use crate::execution;
 use crate::execution::backfill::{self, SchemaChanges};
-use crate::execution::routing::{self, coordinate};
+use crate::execution::routing::coordinate;
 use crate::execution::timing::Timing;
-use crate::execution::{self, DirectStatements};
 use crate::failure::{ExecutionError, at_consistency, read_timeout, store_error};
 use crate::index::splitting;
 use crate::index::stale_entry::StaleCounts;
@@ -56,7 +55,7 @@ use crate::limits::scope;
 use crate::measurement;
 use crate::metrics::running::{RunningStatements, StatementText};
 use crate::metrics::{NodeMetrics, Side};
-use crate::request::{BoundValue, ClientState, QueryOptions};
+use crate::request::{BoundValue, ClientFrame, ClientState, QueryParameters};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
 use crate::storage::context::{IndexState, WriteState};
@@ -304,22 +303,9 @@ impl Engine {
         self: &'s Arc<Self>,
         client: &'s ClientState,
         text: &'s str,
-        options: &'s QueryOptions,
+        frame: impl Into<ClientFrame<'s>>,
     ) -> BoxFuture<'s, Result<Outcome, CqlError>> {
-        Box::pin(async move {
-            let keyspace = options.keyspace(client);
-            let parsed = measurement::parsing(|| self.parse(text))?;
-            let _open = self.open_as_of(keyspace, &parsed).await?;
-            let _epoch = writes(&parsed.statement).then(|| self.context.writing.epochs.enter());
-            let planned = measurement::parsing(|| self.plan(keyspace, &parsed))?;
-            if planned.markers.bind(&options.values).is_err() {
-                return Err(CqlError::invalid("Invalid amount of bind variables"));
-            }
-            self.authorize(client, keyspace, &planned)?;
-            planned.plan.validate()?;
-            self.run(client, keyspace, Source::Text(text), &Arc::new(planned), options)
-                .await
-        })
+        self.run_text(client, text, frame.into())
     }
 
     /// Runs a prepared statement.
@@ -327,14 +313,45 @@ impl Engine {
         self: &'s Arc<Self>,
         client: &'s ClientState,
         prepared: &'s Prepared,
-        options: &'s QueryOptions,
+        frame: impl Into<ClientFrame<'s>>,
+    ) -> BoxFuture<'s, Result<Outcome, CqlError>> {
+        self.run_prepared(client, prepared, frame.into())
+    }
+
+    fn run_text<'s>(
+        self: &'s Arc<Self>,
+        client: &'s ClientState,
+        text: &'s str,
+        frame: ClientFrame<'s>,
+    ) -> BoxFuture<'s, Result<Outcome, CqlError>> {
+        Box::pin(async move {
+            let keyspace = client.keyspace_for(frame.parameters);
+            let parsed = measurement::parsing(|| self.parse(text))?;
+            let _open = self.open_as_of(keyspace, &parsed).await?;
+            let _epoch = writes(&parsed.statement).then(|| self.context.writing.epochs.enter());
+            let planned = measurement::parsing(|| self.plan(keyspace, &parsed))?;
+            if planned.markers.bind(&frame.parameters.values).is_err() {
+                return Err(CqlError::invalid("Invalid amount of bind variables"));
+            }
+            self.authorize(client, keyspace, &planned)?;
+            planned.plan.validate()?;
+            self.run(client, keyspace, Source::Text(text), &Arc::new(planned), frame)
+                .await
+        })
+    }
+
+    fn run_prepared<'s>(
+        self: &'s Arc<Self>,
+        client: &'s ClientState,
+        prepared: &'s Prepared,
+        frame: ClientFrame<'s>,
     ) -> BoxFuture<'s, Result<Outcome, CqlError>> {
         Box::pin(async move {
             let _epoch = prepared.is_write.then(|| self.context.writing.epochs.enter());
             let planned = self.current_plan(prepared)?;
             let keyspace = prepared.keyspace.as_deref();
             self.authorize(client, keyspace, &planned)?;
-            self.run(client, keyspace, Source::Prepared(prepared), &planned, options)
+            self.run(client, keyspace, Source::Prepared(prepared), &planned, frame)
                 .await
         })
     }
@@ -467,13 +484,15 @@ impl Engine {
         keyspace: Option<&str>,
         source: Source<'_>,
         planned: &Arc<Planned>,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
-        consistency::check_request(options.consistency)?;
+        let parameters = frame.parameters;
+        consistency::check_request(parameters.consistency)?;
         if self.context.store.is_read_only() {
-            read_only::check(&planned.plan, options)?;
+            read_only::check(&planned.plan, parameters)?;
         }
-        if let (Plan::Modification(_) | Plan::Batch(_), Some(state)) = (&planned.plan, &options.paging_state)
+        if let (Plan::Modification(_) | Plan::Batch(_), Some(state)) =
+            (&planned.plan, &parameters.paging_state)
         {
             crate::analysis::select::check_paging_state(state)?;
         }
@@ -493,7 +512,7 @@ impl Engine {
         };
         let timing = Timing::begin(service_timeout);
         let _running = self.context.running.begin(text, timing.began);
-        let run = self.run_anywhere(client, keyspace, source, planned, options, timing);
+        let run = self.run_anywhere(client, keyspace, source, planned, frame, timing);
         let ran = match read_timeout_limit {
             None => run.await,
             Some(timeout) => {
@@ -501,7 +520,7 @@ impl Engine {
                 scope::limit_time(timeout, false);
                 tokio::time::timeout(timeout, run)
                     .await
-                    .unwrap_or_else(|_| Err(read_timeout(options.consistency)))
+                    .unwrap_or_else(|_| Err(read_timeout(parameters.consistency)))
             }
         };
         let ended = Timing::ended(&ran);
@@ -515,53 +534,54 @@ impl Engine {
         keyspace: Option<&str>,
         source: Source<'_>,
         planned: &Arc<Planned>,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
         timing: Timing,
     ) -> Result<Outcome, CqlError> {
-        let values = planned.markers.bind(&options.values)?;
-        let guard = self.guard_of(client);
-        let warnings = match guard {
-            Some(mut guard) => {
-                guardrails::requests::check(
-                    &mut guard,
-                    &self.context.store,
-                    &planned.plan,
-                    &self.eval(&values, options),
-                    options,
-                )?;
-                guard.warnings
-            }
-            None => Vec::new(),
-        };
+        let values = planned.markers.bind(&frame.parameters.values)?;
+        let warnings = self.check_guardrails(client, planned, &values, frame.parameters)?;
+        if let Plan::Direct(plan) = &planned.plan {
+            let ran = self.run_direct(client, plan, frame.parameters).boxed().await;
+            return guardrails::with_warnings(warnings, ran);
+        }
         let history_context = match &planned.as_of {
             Some(history_context) => Some(self.context_as_of(&history_context.key).boxed().await?),
             None => None,
         };
-        let (planned, options) = self.masked_for(client, planned, options);
-        let options = options.as_ref();
-        if let Some(history_context) = history_context {
-            let ran =
-                execution::run_here(&history_context, self, client, planned, &values, options, None).await;
-            return guardrails::with_warnings(warnings, ran.map_err(ExecutionError::into_client_error));
-        }
-        let Some(cluster) = self.cluster() else {
-            let answer = self.run_alone(client, planned, &values, options).await;
-            return guardrails::with_warnings(warnings, answer);
+        let (planned, masks) = self.masked_for(client, planned);
+        let values = &*values;
+        let work = RequestWork::Statement { planned, values };
+        let schema_version = self.context.schema.load().document_version;
+        let request = Request {
+            masks,
+            ..Request::new(frame, source, work, keyspace, schema_version)
         };
-        let request = routing::request::Request {
-            direct: self,
-            client,
-            keyspace,
-            source,
-            work: routing::request::RequestWork::Statement {
-                planned,
-                values: &values,
-            },
-            options,
-            timing,
+        let ran = match (history_context, self.cluster()) {
+            (Some(history_context), _) => execution::run_here(&history_context, &request)
+                .await
+                .map_err(ExecutionError::into_client_error),
+            (None, Some(cluster)) => coordinate::run(&self.context, cluster.as_ref(), request, timing).await,
+            (None, None) => self.run_alone(&request).await,
         };
-        let answer = coordinate::run(&self.context, cluster.as_ref(), request).await;
-        guardrails::with_warnings(warnings, answer)
+        guardrails::with_warnings(warnings, ran)
+    }
+
+    /// Returns the warnings of the guardrails about a statement.
+    ///
+    /// # Errors
+    /// A guardrail refuses the statement.
+    fn check_guardrails(
+        &self,
+        client: &ClientState,
+        planned: &Planned,
+        values: &[BoundValue],
+        parameters: &QueryParameters,
+    ) -> Result<Vec<String>, CqlError> {
+        let Some(mut guard) = self.guard_of(client) else {
+            return Ok(Vec::new());
+        };
+        let eval = self.eval(values, parameters);
+        guardrails::requests::check(&mut guard, &self.context.store, &planned.plan, &eval, parameters)?;
+        Ok(guard.warnings)
     }
 
     /// Returns the guard of a client's requests. `None` if they are not guarded.
@@ -575,11 +595,11 @@ impl Engine {
         guardrails::guard_of(guardrails, &self.context.schema.load(), client.user.as_deref())
     }
 
-    fn eval<'v>(&'v self, values: &'v [BoundValue], options: &QueryOptions) -> EvalContext<'v> {
+    fn eval<'v>(&'v self, values: &'v [BoundValue], parameters: &QueryParameters) -> EvalContext<'v> {
         EvalContext {
             values,
             clock: self.context.clock.as_ref(),
-            protocol_version: options.protocol_version,
+            protocol_version: parameters.version.number(),
         }
     }
 
@@ -589,36 +609,36 @@ impl Engine {
         client: &'s ClientState,
         kind: ast::BatchKind,
         statements: &'s [BatchStatement],
-        options: &'s QueryOptions,
+        frame: impl Into<ClientFrame<'s>>,
+    ) -> BoxFuture<'s, Result<Outcome, CqlError>> {
+        self.run_message(client, kind, statements, frame.into())
+    }
+
+    fn run_message<'s>(
+        self: &'s Arc<Self>,
+        client: &'s ClientState,
+        kind: ast::BatchKind,
+        statements: &'s [BatchStatement],
+        frame: ClientFrame<'s>,
     ) -> BoxFuture<'s, Result<Outcome, CqlError>> {
         Box::pin(async move {
-            consistency::check_request(options.consistency)?;
+            let parameters = frame.parameters;
+            consistency::check_request(parameters.consistency)?;
             if self.context.store.is_read_only() {
                 return Err(read_only::refuse_writes());
             }
             let _epoch = self.context.writing.epochs.enter();
-            let keyspace = options.keyspace(client);
-            scope::limit_time(
-                self.context
-                    .limits()
-                    .timeouts
-                    .write(crate::analysis::modification::batch::write_type(kind)),
-                true,
-            );
+            let keyspace = client.keyspace_for(parameters);
+            let write_type = crate::analysis::modification::batch::write_type(kind);
+            scope::limit_time(self.context.limits().timeouts.write(write_type), true);
             let batch = self.plan_batch(client, keyspace, kind, statements).await?;
             for planned in batch.planned() {
                 self.authorize(client, keyspace, planned)?;
             }
             let warnings = match self.guard_of(client) {
                 Some(mut guard) => {
-                    let eval = self.eval(&[], options);
-                    guardrails::requests::check_batch(
-                        &mut guard,
-                        &self.context.store,
-                        &batch,
-                        &eval,
-                        options,
-                    )?;
+                    let (store, eval) = (&self.context.store, self.eval(&[], parameters));
+                    guardrails::requests::check_batch(&mut guard, store, &batch, &eval, parameters)?;
                     guard.warnings
                 }
                 None => Vec::new(),
@@ -627,41 +647,27 @@ impl Engine {
             limit_write(timeout);
             let timing = Timing::begin(timeout);
             let _running = self.context.running.begin(StatementText::Batch, timing.began);
-            let ran = self
-                .run_batch(client, keyspace, statements, &batch, options, timing)
-                .await;
+            let source = Source::Batch(kind, statements);
+            let schema_version = self.context.schema.load().document_version;
+            let request = Request::new(
+                frame,
+                source,
+                RequestWork::Batch(&batch),
+                keyspace,
+                schema_version,
+            );
+            let ran = match self.cluster() {
+                Some(cluster) => coordinate::run(&self.context, cluster.as_ref(), request, timing).await,
+                None => execution::run_here(&self.context, &request)
+                    .await
+                    .map_err(|error| {
+                        at_consistency(error.into_client_error(), parameters.consistency, write_type)
+                    }),
+            };
             let ended = Timing::ended(&ran);
             timing.end_batch(&self.context, Side::Coordinator, &batch, ended);
             guardrails::with_warnings(warnings, ran)
         })
-    }
-
-    /// Runs a BATCH message that has been planned and authorized.
-    async fn run_batch(
-        self: &Arc<Self>,
-        client: &ClientState,
-        keyspace: Option<&str>,
-        statements: &[BatchStatement],
-        batch: &PlannedBatch,
-        options: &QueryOptions,
-        timing: Timing,
-    ) -> Result<Outcome, CqlError> {
-        let Some(cluster) = self.cluster() else {
-            let outcome = execution::modification::run_batch_message(&self.context, batch, options).await;
-            let kind = crate::analysis::modification::batch::write_type(batch.kind);
-            return outcome
-                .map_err(|error| at_consistency(error.into_client_error(), options.consistency, kind));
-        };
-        let request = routing::request::Request {
-            direct: self,
-            client,
-            keyspace,
-            source: Source::Batch(batch.kind, statements),
-            work: routing::request::RequestWork::Batch(batch),
-            options,
-            timing,
-        };
-        coordinate::run(&self.context, cluster.as_ref(), request).await
     }
 
     /// Plans the statements of a BATCH message, which are prepared statements or text.
@@ -693,15 +699,15 @@ impl Engine {
     }
 }
 
-#[async_trait]
-impl DirectStatements for Arc<Engine> {
+impl Engine {
+    /// Runs a statement that concerns no rows: a change of the schema or of roles, USE, DESCRIBE.
     async fn run_direct(
-        &self,
+        self: &Arc<Self>,
         client: &ClientState,
         plan: &DirectPlan,
-        options: &QueryOptions,
+        parameters: &QueryParameters,
     ) -> Result<Outcome, CqlError> {
-        match &plan.statement {
+        let ran = match &plan.statement {
             ast::Statement::Use(keyspace) => {
                 let keyspace = keyspace.as_str();
                 self.check_keyspace(keyspace)?;
@@ -709,7 +715,7 @@ impl DirectStatements for Arc<Engine> {
             }
             ast::Statement::Describe(statement) => {
                 scope::step_aside().await;
-                describe::execute(self, client, statement, options).await
+                describe::execute(self, client, statement, parameters).await
             }
             statement @ (ast::Statement::CopyKeyspace(_) | ast::Statement::CopyTable(_)) => {
                 scope::step_aside().await;
@@ -721,6 +727,10 @@ impl DirectStatements for Arc<Engine> {
                 scope::step_aside().await;
                 ddl::execute(self, client, plan.keyspace.as_deref(), statement).await
             }
+        };
+        match self.is_clustered() {
+            true => ran.map_err(|error| coordinate::client_error(error, parameters.consistency, None)),
+            false => ran,
         }
     }
 }

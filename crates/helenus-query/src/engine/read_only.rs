@@ -1,17 +1,16 @@
 //! Refusals of a node that only reads the store (`helenus serve --read-only`). The node has only what the owners of the tablets have
 //! flushed. It therefore refuses reads that depend on the latest writes, and all writes.
 
-use std::sync::Arc;
-
 use helenus_cql::ast::{ServiceLevelStatement, Statement};
 use helenus_cql::error::CqlError;
 
 use super::Engine;
-use crate::analysis::{Plan, Planned};
+use crate::analysis::Plan;
+use crate::cluster::Request;
 use crate::execution;
 use crate::failure::{ExecutionError, refused_read_only};
 use crate::measurement;
-use crate::request::{BoundValue, ClientState, QueryOptions};
+use crate::request::QueryParameters;
 use crate::response::Outcome;
 use crate::schema::roles::is_about_roles;
 
@@ -19,11 +18,11 @@ use crate::schema::roles::is_about_roles;
 ///
 /// # Errors
 /// [`CqlError::Invalid`], which names the mode.
-pub(super) fn check(plan: &Plan, options: &QueryOptions) -> Result<(), CqlError> {
+pub(super) fn check(plan: &Plan, parameters: &QueryParameters) -> Result<(), CqlError> {
     match plan {
-        Plan::Select(_) if options.consistency.is_serial() => Err(refused_read_only(&format!(
+        Plan::Select(_) if parameters.consistency.is_serial() => Err(refused_read_only(&format!(
             "it reads what the nodes of the cluster have flushed, and cannot read at {}",
-            options.consistency
+            parameters.consistency
         ))),
         Plan::Select(_) => Ok(()),
         Plan::Modification(_) | Plan::Batch(_) => Err(refuse_writes()),
@@ -57,18 +56,12 @@ fn check_direct(statement: &Statement) -> Result<(), CqlError> {
 
 impl Engine {
     /// Runs a statement on a single node.
-    pub(super) async fn run_alone(
-        self: &Arc<Self>,
-        client: &ClientState,
-        planned: &Arc<Planned>,
-        values: &[BoundValue],
-        options: &QueryOptions,
-    ) -> Result<Outcome, CqlError> {
+    pub(super) async fn run_alone(&self, request: &Request<'_>) -> Result<Outcome, CqlError> {
         let store = &self.context.store;
         let mut is_repeated = false;
         loop {
             let read_before = measurement::rows_read();
-            let ran = execution::run_here(&self.context, self, client, planned, values, options, None).await;
+            let ran = execution::run_here(&self.context, request).await;
             match ran {
                 // The tablet was split or merged, and deleted before this node knew its successors.
                 Err(ExecutionError::NotOwned) if store.is_read_only() && !is_repeated => {

@@ -1,6 +1,5 @@
 //! Authentication and authorization of the engine's clients.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use super::service_levels::RoleServices;
 use crate::analysis::plan::AsOfRead;
 use crate::analysis::{Plan, Planned};
 use crate::boxed;
-use crate::request::{ClientState, QueryOptions, User};
+use crate::request::{ClientState, User};
 use crate::schema::Schema;
 use crate::schema::roles::Resource;
 
@@ -125,26 +124,17 @@ impl Engine {
         self.context.limits().dynamic_data_masking_enabled
     }
 
-    /// Returns the plan and the options of a client's request. A client without permission to see masked values gets the plan that masks
-    /// them.
+    /// Returns the plan for a client, and true if it masks values because the client has no permission to see them.
     pub(super) fn masked_for<'p>(
         &self,
         client: &ClientState,
         planned: &'p Arc<Planned>,
-        options: &'p QueryOptions,
-    ) -> (&'p Arc<Planned>, Cow<'p, QueryOptions>) {
-        let Some(masked) = planned
-            .masked
-            .as_ref()
-            .filter(|masked| self.hides(client, masked, planned.as_of.as_ref()))
-        else {
-            return (planned, Cow::Borrowed(options));
-        };
-        let options = QueryOptions {
-            masks: true,
-            ..options.clone()
-        };
-        (masked, Cow::Owned(options))
+    ) -> (&'p Arc<Planned>, bool) {
+        let masked = planned.masked.as_ref();
+        match masked.filter(|masked| self.hides(client, masked, planned.as_of.as_ref())) {
+            Some(masked) => (masked, true),
+            None => (planned, false),
+        }
     }
 
     /// Returns true if masks hide some of the values that the plan reads from the client.

@@ -6,18 +6,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use helenus_cql::error::CqlError;
+use helenus_cql::frame::forwarded::ForwardedRequest;
+use helenus_row::murmur3_token;
 use helenus_tablet::{Scan, TokenRange, WriteBatch};
 use tokio::time::Instant;
 
 use super::Engine;
-use crate::analysis::Planned;
+use crate::analysis::{Plan, Planned};
 use crate::boxed;
 use crate::cluster::{
-    Backoff, Cluster, LeaseTerm, ListSearch, Owner, PartAnswer, RemoteWrite, ScanRange, Source, Versions,
+    Backoff, Cluster, LeaseTerm, ListSearch, Owner, PartAnswer, RemoteWrite, Request, RequestWork, ScanRange,
+    Source, Versions,
 };
 use crate::execution;
-use crate::execution::routing::request::{Request, RequestWork};
-use crate::execution::routing::route::{OwnerPart, Route, route};
+use crate::execution::routing::serve::serve;
 use crate::execution::select::part_owners;
 use crate::execution::timing::Timing;
 use crate::execution::writes::commit::apply_here;
@@ -27,7 +29,7 @@ use crate::index::nearest::lists;
 use crate::index::stale_entry::StaleEntries;
 use crate::index::stale_removal;
 use crate::limits::scope;
-use crate::request::{ClientState, QueryOptions};
+use crate::request::{ClientFrame, ClientState, QueryParameters};
 use crate::response::Outcome;
 use crate::storage::key_reads;
 use crate::storage::writes::failed;
@@ -37,10 +39,19 @@ use crate::storage::writes::failed;
 const OPENING_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns the masked plan if the requesting node has found that its client may not see masked values.
-fn as_asked(planned: Arc<Planned>, options: &QueryOptions) -> Arc<Planned> {
-    match (options.masks, &planned.masked) {
+fn as_asked(planned: Arc<Planned>, masks: bool) -> Arc<Planned> {
+    match (masks, &planned.masked) {
         (true, Some(masked)) => masked.clone(),
         _ => planned,
+    }
+}
+
+/// Returns true if this node owns the request's partitions.
+fn owns(cluster: &dyn Cluster, request: &Request<'_>) -> bool {
+    let is_here = |token| cluster.owner(token) == Owner::Here;
+    match request.share {
+        Some(share) => share.iter().flatten().all(|key| is_here(murmur3_token(key))),
+        None => request.token.is_some_and(is_here),
     }
 }
 
@@ -49,32 +60,43 @@ impl Engine {
         self.cluster().ok_or(ExecutionError::NotOwned)
     }
 
-    /// Runs a statement that another node has forwarded, or this node's part of it ([`QueryOptions::place`]). The caller must run the
-    /// future to its end.
+    /// Runs a request that another node has forwarded, or this node's share of it. The request is not routed again: the other node has chosen
+    /// this one by the token in the `header`. The caller must run the future to its end.
     ///
     /// # Errors
-    /// [`ExecutionError::NotOwned`], before anything was done.
+    /// [`ExecutionError::NotOwned`], before anything was done. [`CqlError::Unprepared`] if a plan is outdated.
     pub fn serve_statement<'s>(
         self: &'s Arc<Self>,
-        client: &'s ClientState,
         source: Source<'s>,
-        options: &'s QueryOptions,
+        keyspace: Option<&'s str>,
+        frame: ClientFrame<'s>,
+        header: &'s ForwardedRequest<'s>,
     ) -> BoxFuture<'s, Result<Outcome, ExecutionError>> {
         Box::pin(async move {
-            let _epoch = self.context.writing.epochs.enter();
+            let only_reads = matches!(source, Source::Prepared(prepared) if !prepared.is_write);
+            let _epoch = (!only_reads).then(|| self.context.writing.epochs.enter());
+            let schema_version = self.context.schema.load().document_version;
+            let request = |work| Request {
+                masks: header.masks,
+                token: Some(header.token),
+                share: header.share.as_ref(),
+                ..Request::new(frame, source, work, keyspace, schema_version)
+            };
             match source {
                 Source::Text(_) | Source::Prepared(_) => {
-                    let planned = self.planned(client, source, options)?;
-                    self.serve_planned(client, source, &planned, options).await
+                    let planned = &self.planned(source, keyspace, header.masks)?;
+                    execution::limit_time(&self.context.limits().timeouts, &planned.plan);
+                    let values = planned.markers.bind(&frame.parameters.values)?;
+                    let values = &*values;
+                    self.serve_request(&request(RequestWork::Statement { planned, values }))
+                        .await
                 }
                 Source::Batch(kind, statements) => {
                     let write_type = crate::analysis::modification::batch::write_type(kind);
                     scope::limit_time(self.context.limits().timeouts.write(write_type), true);
-                    let batch = self
-                        .plan_batch(client, client.keyspace.as_deref(), kind, statements)
-                        .await?;
-                    self.serve_work(client, source, RequestWork::Batch(&batch), options)
-                        .await
+                    let client = ClientState::default();
+                    let batch = self.plan_batch(&client, keyspace, kind, statements).await?;
+                    self.serve_request(&request(RequestWork::Batch(&batch))).await
                 }
             }
         })
@@ -83,14 +105,14 @@ impl Engine {
     /// Returns the plan of a statement that is not a batch.
     fn planned(
         &self,
-        client: &ClientState,
         source: Source<'_>,
-        options: &QueryOptions,
+        keyspace: Option<&str>,
+        masks: bool,
     ) -> Result<Arc<Planned>, CqlError> {
         let planned = match source {
             Source::Text(text) => crate::measurement::parsing(|| {
                 let parsed = self.parse(text)?;
-                self.plan(client.keyspace.as_deref(), &parsed).map(Arc::new)
+                self.plan(keyspace, &parsed).map(Arc::new)
             })?,
             Source::Prepared(prepared) => self.current_plan(prepared)?,
             Source::Batch(..) => {
@@ -99,7 +121,12 @@ impl Engine {
                 ));
             }
         };
-        Ok(as_asked(planned, options))
+        match planned.plan {
+            Plan::Direct(_) => Err(CqlError::Server(
+                "a statement that concerns no rows has no owner".to_owned(),
+            )),
+            Plan::Select(_) | Plan::Modification(_) | Plan::Batch(_) => Ok(as_asked(planned, masks)),
+        }
     }
 
     /// Reads a part of a statement for the node that merges the parts. The tokens of the part are in one tablet of this node.
@@ -108,9 +135,10 @@ impl Engine {
     /// [`ExecutionError::NotOwned`] if another node owns the rows, or may own them.
     pub async fn serve_part(
         &self,
-        client: &ClientState,
         source: Source<'_>,
-        options: &QueryOptions,
+        keyspace: Option<&str>,
+        parameters: &QueryParameters,
+        masks: bool,
         tokens: TokenRange,
     ) -> Result<PartAnswer, ExecutionError> {
         let cluster = self.require_cluster()?;
@@ -126,69 +154,30 @@ impl Engine {
         {
             return Err(ExecutionError::NotOwned);
         }
-        let planned = self.planned(client, source, options)?;
+        let planned = self.planned(source, keyspace, masks)?;
         execution::limit_time(&self.context.limits().timeouts, &planned.plan);
-        let values = planned.markers.bind(&options.values)?;
-        let answer = part_owners::serve(&self.context, &planned, &values, options, tokens).await?;
+        let values = planned.markers.bind(&parameters.values)?;
+        let answer = part_owners::serve(&self.context, &planned, &values, parameters, tokens).await?;
         match cluster.may_serve_since(term) {
             true => Ok(answer),
             false => Err(ExecutionError::NotOwned),
         }
     }
 
-    async fn serve_planned(
-        self: &Arc<Self>,
-        client: &ClientState,
-        source: Source<'_>,
-        planned: &Arc<Planned>,
-        options: &QueryOptions,
-    ) -> Result<Outcome, ExecutionError> {
-        execution::limit_time(&self.context.limits().timeouts, &planned.plan);
-        let values = planned.markers.bind(&options.values)?;
-        let work = RequestWork::Statement {
-            planned,
-            values: &values,
-        };
-        self.serve_work(client, source, work, options).await
-    }
-
-    async fn serve_work(
-        self: &Arc<Self>,
-        client: &ClientState,
-        source: Source<'_>,
-        work: RequestWork<'_>,
-        options: &QueryOptions,
-    ) -> Result<Outcome, ExecutionError> {
-        let cluster = self.require_cluster()?.clone();
-        let request = Request {
-            direct: self,
-            client,
-            keyspace: client.keyspace.as_deref(),
-            source,
-            work,
-            options,
-            timing: Timing::begin(None),
-        };
-        let mut first = Some(request.timing);
-        let is_here = |target: &OwnerPart| cluster.owner(target.token) == Owner::Here;
+    /// Runs a request whose partitions this node owns. Waits if their tablets are not open yet.
+    async fn serve_request(&self, request: &Request<'_>) -> Result<Outcome, ExecutionError> {
+        let cluster = self.require_cluster()?.as_ref();
         let deadline = self.context.deadline();
-        let mut opening = Backoff::until(deadline.min(Instant::now() + OPENING_PATIENCE), cluster.as_ref());
+        let mut opening = Backoff::until(deadline.min(Instant::now() + OPENING_PATIENCE), cluster);
         loop {
-            let routed = route(&self.context, cluster.as_ref(), &request, &options.place)?;
-            let is_mine = match routed.route {
-                Route::Anywhere => true,
-                Route::Owner(target) => is_here(&target),
-                Route::Several(targets) => targets.iter().all(is_here),
-            };
-            if !is_mine {
+            if !owns(cluster, request) {
                 return Err(ExecutionError::NotOwned);
             }
-            let timing = first.take().unwrap_or_else(|| Timing::begin(None));
+            let timing = Timing::begin(None);
             // The future is boxed, because otherwise the nested futures are too deep for the compiler.
-            let served: BoxFuture<'_, _> =
-                Box::pin(request.serve(&self.context, cluster.as_ref(), &options.place, deadline, timing));
+            let served: BoxFuture<'_, _> = Box::pin(serve(&self.context, cluster, request, deadline, timing));
             match served.await {
-                Err(ExecutionError::NotOwned) if opening.wait(cluster.as_ref()).await => {}
+                Err(ExecutionError::NotOwned) if opening.wait(cluster).await => {}
                 served => return served,
             }
         }
@@ -323,6 +312,18 @@ impl Engine {
             }
             Ok(self.versions())
         })
+    }
+
+    /// Loads the schema if it is older than this version.
+    pub async fn load_schema(self: &Arc<Self>, version: u64) -> Result<(), CqlError> {
+        if self.context.schema.load().document_version >= version {
+            return Ok(());
+        }
+        let versions = Versions {
+            schema: version,
+            headers: 0,
+        };
+        self.load(versions).await.map(|_| ())
     }
 
     /// Waits until no write is in progress here that was planned with an older schema than today's.

@@ -10,7 +10,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::engine::EngineConfig;
 use crate::engine::history::keeper;
-use crate::request::{ClientState, QueryOptions};
+use crate::request::{ClientState, QueryParameters};
 use crate::response::Response;
 
 const HOUR_US: i64 = 3_600_000_000;
@@ -35,7 +35,7 @@ impl Clock for SetClock {
 /// Runs a statement. Returns the first cell of its answer, which is a bigint, or `None` without rows.
 async fn run(engine: &Arc<Engine>, text: &str) -> Option<i64> {
     let outcome = engine
-        .query(&ClientState::default(), text, &QueryOptions::default())
+        .query(&ClientState::default(), text, &QueryParameters::default())
         .await;
     let Response::Rows(rows) = outcome.unwrap_or_else(|error| panic!("{text}: {error}")).response else {
         return None;

@@ -10,7 +10,7 @@ use helenus_row::murmur3_token;
 use super::system::local;
 use super::{Engine, LocalNode};
 use crate::cluster::Source;
-use crate::request::{ClientState, QueryOptions};
+use crate::request::{ClientFrame, ClientState, QueryParameters};
 use crate::response::Response;
 use crate::schema::Table;
 
@@ -71,8 +71,9 @@ impl Engine {
     pub async fn reported_rows(self: &Arc<Self>, table: ReportedTable) -> Result<Vec<String>, CqlError> {
         let text = format!("SELECT JSON * FROM {}", table.full_name());
         let planned = Arc::new(self.plan(None, &self.parse(&text)?)?);
-        let (client, options) = (ClientState::default(), QueryOptions::default());
-        let run = self.run(&client, None, Source::Text(&text), &planned, &options);
+        let (client, parameters) = (ClientState::default(), QueryParameters::default());
+        let frame = ClientFrame::from(&parameters);
+        let run = self.run(&client, None, Source::Text(&text), &planned, frame);
         let Response::Rows(rows) = run.await?.response else {
             return Ok(Vec::new());
         };

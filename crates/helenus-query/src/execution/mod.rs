@@ -13,53 +13,51 @@ pub(crate) mod writes;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use helenus_cql::error::CqlError;
 
-use crate::analysis::{DirectPlan, Plan, Planned};
-use crate::cluster::Origin;
+use crate::analysis::Plan;
+use crate::cluster::{Request, RequestWork};
 use crate::failure::{ExecutionError, at_consistency};
 use crate::limits::{Timeouts, scope};
-use crate::request::{BoundValue, ClientState, QueryOptions};
+use crate::request::QueryParameters;
 use crate::response::Outcome;
 use crate::storage::ExecutionContext;
 
-/// Execution of statements that concern no rows: changes of the schema and of roles, USE, DESCRIBE.
-#[async_trait]
-pub(crate) trait DirectStatements: Send + Sync {
-    async fn run_direct(
-        &self,
-        client: &ClientState,
-        plan: &DirectPlan,
-        options: &QueryOptions,
-    ) -> Result<Outcome, CqlError>;
-}
-
 /// Returns the time of a request, in seconds since 1970. The request may set it itself.
-pub(crate) fn now_s(context: &ExecutionContext, options: &QueryOptions) -> i64 {
+pub(crate) fn now_s(context: &ExecutionContext, parameters: &QueryParameters) -> i64 {
     let now_s = || context.clock.now_us().div_euclid(1_000_000);
-    options.now_s.unwrap_or_else(now_s)
+    parameters.now_s.unwrap_or_else(now_s)
 }
 
-/// Runs a statement on this node, whichever node owns its rows. If there is an `origin`, other nodes may read parts.
+/// Runs a request on this node, whichever node owns its rows. Other nodes may read parts of it.
 pub(crate) async fn run_here(
     context: &Arc<ExecutionContext>,
-    direct: &dyn DirectStatements,
-    client: &ClientState,
-    planned: &Arc<Planned>,
-    values: &[BoundValue],
-    options: &QueryOptions,
-    origin: Option<Origin<'_>>,
+    request: &Request<'_>,
 ) -> Result<Outcome, ExecutionError> {
+    let parameters = request.frame.parameters;
+    let (planned, values) = match request.work {
+        RequestWork::Statement { planned, values } => (planned, values),
+        RequestWork::Batch(batch) => {
+            return modification::run_batch_message(context, batch, parameters, request.share).await;
+        }
+    };
     limit_time(&context.limits().timeouts, &planned.plan);
     let outcome = match &planned.plan {
-        Plan::Select(plan) => select::run::execute(context, planned, plan, values, options, origin).await,
-        Plan::Modification(plan) => modification::execute(context, plan, values, options).await,
-        Plan::Batch(plan) => Box::pin(modification::execute_batch(context, plan, values, options)).await,
-        Plan::Direct(plan) => return Ok(direct.run_direct(client, plan, options).await?),
+        Plan::Select(plan) => {
+            select::run::execute(context, planned, plan, values, parameters, Some(request)).await
+        }
+        Plan::Modification(plan) => {
+            modification::execute(context, plan, values, parameters, request.share).await
+        }
+        Plan::Batch(plan) => {
+            let batch = modification::execute_batch(context, plan, values, parameters, request.share);
+            Box::pin(batch).await
+        }
+        Plan::Direct(_) => Err(CqlError::Server("the statement concerns no rows".to_owned()).into()),
     };
     let write_type = planned.plan.write_type();
-    outcome.map_err(|error| error.map_failed(|error| at_consistency(error, options.consistency, write_type)))
+    outcome
+        .map_err(|error| error.map_failed(|error| at_consistency(error, parameters.consistency, write_type)))
 }
 
 /// Limits the time that a request may compute, depending on its kind.

@@ -1,6 +1,5 @@
 //! The register of clients' statements that are running, for `system_views.queries`.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,18 +41,48 @@ pub struct RunningStatement {
 #[derive(Debug, Default)]
 pub struct RunningStatements {
     next: AtomicU64,
-    shards: [Mutex<HashMap<u64, RunningStatement>>; SHARDS],
+    shards: [Mutex<Shard>; SHARDS],
+}
+
+/// Statements in slots. A statement takes a free slot, so that entering it hashes and allocates nothing.
+#[derive(Debug, Default)]
+struct Shard {
+    slots: Vec<Option<RunningStatement>>,
+    /// Indexes of the empty slots.
+    free: Vec<usize>,
+}
+
+impl Shard {
+    fn enter(&mut self, statement: RunningStatement) -> usize {
+        let free = self.free.pop().filter(|slot| *slot < self.slots.len());
+        let slot = free.unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        if let Some(entry) = self.slots.get_mut(slot) {
+            *entry = Some(statement);
+        }
+        slot
+    }
+
+    fn leave(&mut self, slot: usize) -> Option<RunningStatement> {
+        let left = self.slots.get_mut(slot)?.take();
+        self.free.push(slot);
+        left
+    }
 }
 
 /// Entry of a statement in the register. Dropping it removes the statement.
 pub(crate) struct Running<'r> {
-    id: u64,
-    shard: &'r Mutex<HashMap<u64, RunningStatement>>,
+    slot: usize,
+    shard: &'r Mutex<Shard>,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.shard.lock().remove(&self.id);
+        // The text is dropped once the lock is released.
+        let left = self.shard.lock().leave(self.slot);
+        drop(left);
     }
 }
 
@@ -62,15 +91,15 @@ impl RunningStatements {
     pub(crate) fn begin(&self, text: StatementText, began: Instant) -> Option<Running<'_>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let shard = self.shards.get(id as usize % SHARDS)?;
-        shard.lock().insert(id, RunningStatement { id, text, began });
-        Some(Running { id, shard })
+        let slot = shard.lock().enter(RunningStatement { id, text, began });
+        Some(Running { slot, shard })
     }
 
     /// Returns the running statements, oldest first.
     pub fn list(&self) -> Vec<RunningStatement> {
         let shards = self.shards.iter();
         let mut list: Vec<RunningStatement> = shards
-            .flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>())
+            .flat_map(|shard| shard.lock().slots.iter().flatten().cloned().collect::<Vec<_>>())
             .collect();
         list.sort_by_key(|running| running.id);
         list
@@ -81,3 +110,7 @@ impl RunningStatements {
         self.next.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+#[path = "running_tests.rs"]
+mod tests;

@@ -129,10 +129,8 @@ impl Markers {
     /// Returns the values of a request in the order of the markers. They are borrowed if the request has them in that order.
     pub fn bind<'v>(&self, values: &'v BoundValues) -> Result<Cow<'v, [BoundValue]>, CqlError> {
         match values {
-            BoundValues::None if self.is_empty() => Ok(Cow::Borrowed(&[])),
-            BoundValues::None => Err(wrong_count(self.len(), 0)),
-            BoundValues::Positional(values) if values.len() == self.len() => Ok(Cow::Borrowed(values)),
-            BoundValues::Positional(values) => Err(wrong_count(self.len(), values.len())),
+            BoundValues::None => self.bind_in_order(&[]).map(Cow::Borrowed),
+            BoundValues::Positional(values) => self.bind_in_order(values).map(Cow::Borrowed),
             BoundValues::Named(values) => {
                 // The first value counts if a name is given twice.
                 let by_name: HashMap<&str, &BoundValue> = values
@@ -147,6 +145,14 @@ impl Markers {
                     false => Err(wrong_count(self.len(), bound.len())),
                 }
             }
+        }
+    }
+
+    /// Returns the values, which must be as many as the markers.
+    fn bind_in_order<'v>(&self, values: &'v [BoundValue]) -> Result<&'v [BoundValue], CqlError> {
+        match values.len() == self.len() {
+            true => Ok(values),
+            false => Err(wrong_count(self.len(), values.len())),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The context of a statement: the connection's state and the options of one request.
+//! The context of a statement: the connection's state and the parameters of one request.
 
 pub mod markers;
 pub(crate) mod user;
@@ -11,10 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use helenus_cql::error::{Consistency, CqlError};
+use helenus_cql::error::CqlError;
 
-/// A bound value as the protocol encodes it.
-pub use helenus_cql::frame::BoundValue;
+pub use helenus_cql::frame::{BoundValue, BoundValues, QueryParameters};
 
 /// The state of a connection between requests.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +38,11 @@ impl Once {
 }
 
 impl ClientState {
+    /// Returns the keyspace of unqualified names in a statement that is sent as text with these parameters.
+    pub fn keyspace_for<'a>(&'a self, parameters: &'a QueryParameters) -> Option<&'a str> {
+        parameters.keyspace.as_deref().or(self.keyspace.as_deref())
+    }
+
     /// Returns the keyspace of unqualified names.
     pub fn require_keyspace(&self) -> Result<&str, CqlError> {
         self.keyspace.as_deref().ok_or_else(no_keyspace)
@@ -52,88 +56,20 @@ pub fn no_keyspace() -> CqlError {
     )
 }
 
-/// The values bound to a statement's markers.
-#[derive(Clone, Debug, Default)]
-pub enum BoundValues {
-    #[default]
-    None,
-    Positional(Vec<BoundValue>),
-    Named(Vec<(String, BoundValue)>),
+/// The parameters of a client's request, and the body in which they came.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientFrame<'a> {
+    pub parameters: &'a QueryParameters,
+    /// The body of QUERY, EXECUTE or BATCH as the client sent it, without a custom payload. The owner of the rows gets the same bytes. `None`
+    /// if this node makes the request itself and reads its rows.
+    pub body: Option<&'a Bytes>,
 }
 
-impl BoundValues {
-    /// Returns the number of values.
-    pub fn len(&self) -> usize {
-        match self {
-            BoundValues::None => 0,
-            BoundValues::Positional(values) => values.len(),
-            BoundValues::Named(values) => values.len(),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// The partitions of each of a request's modifications that one node executes.
-pub type Parts = Arc<[Vec<Bytes>]>;
-
-/// The part that a node has in a request.
-#[derive(Clone, Debug, Default)]
-pub enum Place {
-    /// The node that received the client's request. It forwards what other nodes own.
-    #[default]
-    Coordinator,
-    /// The owner of the request's rows.
-    Owner,
-    /// The owner of these partitions. It modifies no others.
-    Part(Parts),
-}
-
-/// The options of one request (spec v5, section 4.1.4, `<query_parameters>`).
-#[derive(Clone, Debug)]
-pub struct QueryOptions {
-    pub consistency: Consistency,
-    pub serial_consistency: Option<Consistency>,
-    /// Rows of a page. `None`, 0 or a negative number if all rows go into one page.
-    pub page_size: Option<i32>,
-    /// Paging state from the answer with the previous page. `None` for the first page.
-    pub paging_state: Option<Bytes>,
-    /// The client's default write timestamp, in microseconds since the Unix epoch.
-    pub timestamp_us: Option<i64>,
-    /// Time that replaces the server's clock for TTLs (v5).
-    pub now_s: Option<i64>,
-    pub values: BoundValues,
-    pub protocol_version: u8,
-    /// Keyspace of unqualified names in a statement that is sent as text. It overrides that of USE (v5).
-    pub keyspace: Option<String>,
-    pub place: Place,
-    /// True if masked columns are shown masked. The coordinator has checked the role's permissions.
-    pub masks: bool,
-}
-
-impl QueryOptions {
-    /// Returns the keyspace of unqualified names in a statement that is sent as text.
-    pub fn keyspace<'a>(&'a self, client: &'a ClientState) -> Option<&'a str> {
-        self.keyspace.as_deref().or(client.keyspace.as_deref())
-    }
-}
-
-impl Default for QueryOptions {
-    fn default() -> QueryOptions {
-        QueryOptions {
-            consistency: Consistency::One,
-            serial_consistency: None,
-            page_size: None,
-            paging_state: None,
-            timestamp_us: None,
-            now_s: None,
-            values: BoundValues::None,
-            protocol_version: 5,
-            keyspace: None,
-            place: Place::Coordinator,
-            masks: false,
+impl<'a> From<&'a QueryParameters> for ClientFrame<'a> {
+    fn from(parameters: &'a QueryParameters) -> ClientFrame<'a> {
+        ClientFrame {
+            parameters,
+            body: None,
         }
     }
 }

@@ -42,6 +42,7 @@ impl Shown<'_> {
         };
         let lines = match &outcome.response {
             Response::Void => with("void".to_owned(), warnings),
+            Response::Encoded(_) => panic!("the engine encodes results for clients only"),
             Response::SetKeyspace(keyspace) => with(format!("set_keyspace {keyspace}"), warnings),
             Response::SchemaChange(change) => {
                 with(format!("schema_change {}", self.change(change)), warnings)

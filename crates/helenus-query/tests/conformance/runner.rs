@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use helenus_cql::ast::BatchKind;
 use helenus_cql::error::{Consistency, CqlError};
+use helenus_cql::frame::ProtocolVersion;
 use helenus_cql::types::NativeType;
 use helenus_query::analysis::BatchStatement;
 use helenus_query::engine::{Engine, Prepared};
-use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryOptions};
+use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryParameters};
 use helenus_query::response::{ColumnSpec, Outcome, Response};
 
 use crate::answer::{Answer, Shown, named, tables};
@@ -100,7 +101,7 @@ impl<'c> Execution<'c> {
     }
 
     async fn must(&mut self, text: &str) -> Result<(), CqlError> {
-        self.query(text, &QueryOptions::default()).await.map(|_| ())
+        self.query(text, &QueryParameters::default()).await.map(|_| ())
     }
 
     async fn use_keyspace(&mut self) -> Result<(), CqlError> {
@@ -110,7 +111,7 @@ impl<'c> Execution<'c> {
         self.must(&format!("USE {}", self.case.keyspace)).await
     }
 
-    async fn query(&mut self, text: &str, options: &QueryOptions) -> Result<Outcome, CqlError> {
+    async fn query(&mut self, text: &str, options: &QueryParameters) -> Result<Outcome, CqlError> {
         self.check_keyspace(options)?;
         let outcome = self.engine.query(&self.client, text, options).await?;
         self.follow_use(&outcome);
@@ -124,7 +125,7 @@ impl<'c> Execution<'c> {
     }
 
     /// Checks that the keyspace of a request exists, if the request names one.
-    fn check_keyspace(&self, options: &QueryOptions) -> Result<(), CqlError> {
+    fn check_keyspace(&self, options: &QueryParameters) -> Result<(), CqlError> {
         let keyspace = options.keyspace.as_deref();
         keyspace.map_or(Ok(()), |keyspace| self.engine.check_keyspace(keyspace))
     }
@@ -195,8 +196,8 @@ impl<'c> Execution<'c> {
         }
     }
 
-    fn options(&self, step: &Step) -> QueryOptions {
-        QueryOptions {
+    fn options(&self, step: &Step) -> QueryParameters {
+        QueryParameters {
             consistency: step.get("consistency").map_or(Consistency::One, consistency),
             serial_consistency: step.get("serial").map(consistency),
             page_size: step.number("page_size"),
@@ -205,8 +206,8 @@ impl<'c> Execution<'c> {
             keyspace: step
                 .get("keyspace")
                 .map(|name| name.replace("%ks", &self.case.keyspace)),
-            protocol_version: self.protocol_version,
-            ..QueryOptions::default()
+            version: ProtocolVersion::from_number(self.protocol_version).expect("a version"),
+            ..QueryParameters::default()
         }
     }
 
@@ -229,8 +230,8 @@ impl<'c> Execution<'c> {
         }
     }
 
-    async fn with_values(&mut self, step: &Step, options: &QueryOptions, values: BoundValues, text: &str) {
-        let options = QueryOptions {
+    async fn with_values(&mut self, step: &Step, options: &QueryParameters, values: BoundValues, text: &str) {
+        let options = QueryParameters {
             values,
             ..options.clone()
         };
@@ -239,7 +240,7 @@ impl<'c> Execution<'c> {
     }
 
     /// Runs a step again until it gives neither an error nor an empty result, or until `patience` is over.
-    async fn retried(&mut self, step: &Step, options: &QueryOptions, patience: Duration) {
+    async fn retried(&mut self, step: &Step, options: &QueryParameters, patience: Duration) {
         let end = Instant::now() + patience;
         let lines = loop {
             let lines = self.pages_of_text(step, options).await;
@@ -251,7 +252,7 @@ impl<'c> Execution<'c> {
         self.record(step, step.text.clone(), lines);
     }
 
-    async fn pages_of_text(&mut self, step: &Step, options: &QueryOptions) -> Vec<String> {
+    async fn pages_of_text(&mut self, step: &Step, options: &QueryParameters) -> Vec<String> {
         let shown = self.shown(step, step.has("skip_metadata"));
         let mut pages = Pages::new(shown, options);
         while let Some(options) = pages.next() {
@@ -264,7 +265,7 @@ impl<'c> Execution<'c> {
     async fn pages_of_prepared(
         &mut self,
         step: &Step,
-        options: QueryOptions,
+        options: QueryParameters,
         prepared: &Prepared,
     ) -> Vec<String> {
         let mut pages = Pages::new(self.shown(step, false), &options);
@@ -285,16 +286,16 @@ impl<'c> Execution<'c> {
     async fn prepare(
         &self,
         text: &str,
-        options: &QueryOptions,
+        options: &QueryParameters,
     ) -> Result<(PreparedStatement, Vec<String>), CqlError> {
         self.check_keyspace(options)?;
-        let keyspace = options.keyspace(&self.client);
+        let keyspace = self.client.keyspace_for(options);
         let (prepared, warnings) = self.engine.prepare(&self.client, keyspace, text).await?;
         let markers = self.engine.current_plan(&prepared)?.markers.specs();
         Ok((PreparedStatement { prepared, markers }, warnings))
     }
 
-    async fn prepared(&mut self, step: &Step, options: &QueryOptions) {
+    async fn prepared(&mut self, step: &Step, options: &QueryParameters) {
         let (statement, warnings) = match self.prepare(&step.sent, options).await {
             Ok(prepared) => prepared,
             Err(error) => {
@@ -327,7 +328,7 @@ impl<'c> Execution<'c> {
             runs.push((text, BoundValues::Named(values.collect())));
         }
         for (text, values) in runs {
-            let options = QueryOptions {
+            let options = QueryParameters {
                 values,
                 ..options.clone()
             };
@@ -360,7 +361,7 @@ impl<'c> Execution<'c> {
 
     /// Sends one BATCH request of the statements between `;;`. A statement's values follow `<-`. A statement with the prefix `@` is
     /// prepared.
-    async fn batch(&mut self, step: &Step, kind: &str, options: &QueryOptions) {
+    async fn batch(&mut self, step: &Step, kind: &str, options: &QueryParameters) {
         let kind = match kind {
             "logged" => BatchKind::Logged,
             "unlogged" => BatchKind::Unlogged,
@@ -377,7 +378,7 @@ impl<'c> Execution<'c> {
         &mut self,
         step: &Step,
         kind: BatchKind,
-        options: &QueryOptions,
+        options: &QueryParameters,
     ) -> Result<Outcome, CqlError> {
         let mut statements = Vec::new();
         for part in step.sent.split(";;").filter(|_| step.sent != "nothing") {
@@ -452,14 +453,14 @@ fn is_as_prepared(outcome: &Outcome, prepared: &Prepared) -> bool {
 /// All pages of an answer, as lines.
 struct Pages<'s> {
     shown: Shown<'s>,
-    options: QueryOptions,
+    options: QueryParameters,
     lines: Vec<String>,
     count: usize,
     is_over: bool,
 }
 
 impl<'s> Pages<'s> {
-    fn new(shown: Shown<'s>, options: &QueryOptions) -> Pages<'s> {
+    fn new(shown: Shown<'s>, options: &QueryParameters) -> Pages<'s> {
         Pages {
             shown,
             options: options.clone(),
@@ -470,7 +471,7 @@ impl<'s> Pages<'s> {
     }
 
     /// Returns the options of the request for the next page. `None` if there is none.
-    fn next(&mut self) -> Option<&QueryOptions> {
+    fn next(&mut self) -> Option<&QueryParameters> {
         if self.count > PAGES_MAX && !self.is_over {
             self.lines.push("too many pages".to_owned());
             self.is_over = true;

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tonic::codegen::Service;
+use tower_service::Service;
 
 use crate::boxed;
 

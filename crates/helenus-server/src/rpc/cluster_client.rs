@@ -7,14 +7,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cluster::{
-    AgentHandle, AgentState, CLUSTER_DOCUMENT, HostId, LeaseTerm, NodeInfo, NodeState, TabletId, TabletInfo,
-    TabletState,
+    AgentHandle, AgentState, CLUSTER_DOCUMENT, ClusterView, HostId, LeaseTerm, NodeInfo, NodeState, TabletId,
+    TabletInfo, TabletState,
 };
 use helenus_query::cluster::{
-    Cluster, Forwarded, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
-    ReportedNode, ReportedTablet, ScanRange, StaleEntries, Versions,
+    Cluster, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
+    ReportedNode, ReportedTablet, Request, ScanRange, StaleEntries, Versions,
 };
-use helenus_query::engine::Engine;
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
 use helenus_tablet::{Store, TokenRange};
@@ -24,34 +23,31 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::metrics::PeerRequestMetrics;
-use super::proto::GreetRequest;
 use super::refusal_log::RefusalLog;
-use super::{ClockSkew, LocalIdentity, PROTOCOL, PROTOCOL_MIN, Peers, TabletReleased};
+use super::{ClockSkew, LocalIdentity, Peers, TabletReleased};
 
 /// Minimum time between two requests to the agent to read the cluster document.
 const REFRESH_INTERVAL_MS: u64 = 50;
 /// Maximum time to wait for a new view after such a request.
 const REFRESH_WAIT: Duration = Duration::from_millis(30);
-/// Interval of greetings to the other nodes, and maximum time until a response to them.
-const PING_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval at which a node checks whether it is in the cluster.
-const JOINING_INTERVAL: Duration = Duration::from_millis(50);
+/// Maximum time for a notification of another node.
+const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The other nodes of the cluster, as the engine sees them.
 pub struct ClusterClient {
-    agent: AgentHandle,
-    here: HostId,
+    pub(super) agent: AgentHandle,
+    pub(super) here: HostId,
     /// The identity of the store.
-    store: Uuid,
-    peers: Peers,
+    pub(super) store: Uuid,
+    pub(super) peers: Peers,
     /// Refusals of this node by other nodes.
-    refusals: RefusalLog,
+    pub(super) refusals: RefusalLog,
     counts: PeerRequestMetrics,
     /// Number of tablets opened here so far.
     opened: watch::Sender<u64>,
     began: Instant,
     refreshed_ms: AtomicU64,
-    clock_skew: Arc<ClockSkew>,
+    pub(super) clock_skew: Arc<ClockSkew>,
 }
 
 impl ClusterClient {
@@ -102,9 +98,9 @@ impl ClusterClient {
         };
         let members = self.clone();
         tokio::spawn(async move {
-            let reported = members.peers.release(&next, released, PING_INTERVAL);
-            if let Err(status) = reported.await {
-                tracing::debug!(node = %next.description.name, error = %status, "a node was not notified that its tablet is closed");
+            let reported = members.peers.release(&next, released, NOTIFICATION_TIMEOUT);
+            if let Err(error) = reported.await {
+                tracing::debug!(node = %next.description.name, error = error.text(), "a node was not notified that its tablet is closed");
             }
         });
     }
@@ -133,20 +129,6 @@ impl ClusterClient {
         }
     }
 
-    /// Greets the other nodes in each interval, until the task is aborted. This keeps clocks in agreement and connections open.
-    pub fn ping_loop(self: &Arc<Self>, engine: Arc<Engine>) -> JoinHandle<()> {
-        let members = self.clone();
-        tokio::spawn(async move {
-            loop {
-                while !members.has_joined() {
-                    tokio::time::sleep(JOINING_INTERVAL).await;
-                }
-                members.ping_all(&engine).await;
-                tokio::time::sleep(PING_INTERVAL).await;
-            }
-        })
-    }
-
     /// Sends each version of the cluster document that this node writes to the other nodes, until the agent has stopped. Tablets that they
     /// must open are already closed here.
     pub fn announce_loop(self: &Arc<Self>, store: Arc<Store>) -> JoinHandle<()> {
@@ -166,94 +148,23 @@ impl ClusterClient {
                     tokio::spawn(async move {
                         let reported = members
                             .peers
-                            .announce_document(&node, &document, stamp, PING_INTERVAL)
+                            .announce_document(&node, &document, stamp, NOTIFICATION_TIMEOUT)
                             .await;
-                        if let Err(status) = reported {
-                            tracing::debug!(node = %node.description.name, error = %status, "a node was not notified of the cluster document");
+                        if let Err(error) = reported {
+                            tracing::debug!(node = %node.description.name, error = error.text(), "a node was not notified of the cluster document");
                         }
                     });
                 }
             }
         })
     }
-
-    /// Returns true if this node is in the cluster document. Other nodes refuse calls from nodes that are not.
-    fn has_joined(&self) -> bool {
-        let view = self.agent.view();
-        let here = view.node(self.here).map(|node| node.incarnation);
-        here.is_some() && here == self.agent.incarnation()
-    }
-
-    async fn ping_all(&self, engine: &Engine) {
-        let view = self.agent.view();
-        let others = view.nodes().iter().filter(|node| node.host_id != self.here);
-        let others: Vec<&NodeInfo> = others.map(Arc::as_ref).collect();
-        let addresses: Vec<&str> = others
-            .iter()
-            .map(|node| node.description.rpc_address.as_str())
-            .collect();
-        self.peers.keep_only(&addresses);
-        let ids: Vec<Uuid> = others.iter().map(|node| node.host_id.0).collect();
-        self.clock_skew.keep_only(&ids);
-        let greetings = others
-            .into_iter()
-            .map(|node| self.ping(node, view.cluster_name(), engine));
-        futures::future::join_all(greetings).await;
-    }
-
-    async fn ping(&self, node: &NodeInfo, cluster_name: &str, engine: &Engine) {
-        let (name, address) = (&node.description.name, &node.description.rpc_address);
-        let message = GreetRequest {
-            cluster_name: cluster_name.to_owned(),
-            host_id: Bytes::copy_from_slice(self.here.0.as_bytes()),
-            clock_us: engine.clock_us(),
-            protocol: PROTOCOL,
-            software: env!("CARGO_PKG_VERSION").to_owned(),
-        };
-        let requested_us = engine.wall_clock_us();
-        match self.peers.ping(node, message, PING_INTERVAL).await {
-            Ok(answer) if answer.store != self.store.as_bytes().as_slice() => {
-                tracing::warn!(node = name, address, here = %self.store, "the node at this address belongs to another store");
-            }
-            Ok(answer) if answer.protocol < PROTOCOL_MIN => tracing::warn!(
-                node = name,
-                address,
-                software = answer.software,
-                "a node speaks a protocol between nodes that is too old for this one"
-            ),
-            Ok(answer) => {
-                engine.observe_clock(answer.clock_us);
-                if answer.wall_clock_us != 0 {
-                    let span_us = (requested_us, engine.wall_clock_us());
-                    self.clock_skew
-                        .observe(node.host_id.0, name, answer.wall_clock_us, span_us);
-                }
-            }
-            Err(status) => match status.code() {
-                // Other nodes may not know yet of a node that has just joined.
-                tonic::Code::PermissionDenied => self.note_refusal(node, &status, RefusalLog::JOIN_GRACE),
-                tonic::Code::Unauthenticated | tonic::Code::FailedPrecondition => {
-                    self.note_refusal(node, &status, Duration::ZERO);
-                }
-                _ => tracing::debug!(node = name, address, error = %status, "a node does not answer"),
-            },
-        }
-    }
-}
-
-impl ClusterClient {
-    fn note_refusal(&self, node: &NodeInfo, status: &tonic::Status, grace: Duration) {
-        if self.refusals.should_log(node.host_id.0, status.message(), grace) {
-            let (name, address) = (&node.description.name, &node.description.rpc_address);
-            tracing::warn!(node = name, address, here = %self.store, error = status.message(), "a node has refused this one");
-        }
-    }
 }
 
 #[async_trait]
 impl Cluster for ClusterClient {
     fn owner(&self, token: i64) -> Owner {
-        match self.agent.view().tablet_of(token).and_then(|tablet| tablet.owner) {
+        let owner = |view: &ClusterView| view.tablet_of(token).and_then(|tablet| tablet.owner);
+        match self.agent.with_view(owner) {
             Some(owner) if owner == self.here => Owner::Here,
             Some(owner) => Owner::Peer(owner.0),
             None => Owner::Unowned,
@@ -261,9 +172,8 @@ impl Cluster for ClusterClient {
     }
 
     fn tablet(&self, token: i64) -> TokenRange {
-        let view = self.agent.view();
-        view.tablet_of(token)
-            .map_or(TokenRange::RING, |tablet| tablet.tokens)
+        let tokens = |view: &ClusterView| view.tablet_of(token).map(|tablet| tablet.tokens);
+        self.agent.with_view(tokens).unwrap_or(TokenRange::RING)
     }
 
     fn nodes(&self) -> Vec<ReportedNode> {
@@ -311,7 +221,7 @@ impl Cluster for ClusterClient {
 
     fn changes(&self) -> u64 {
         // The sum changes with each of the two, because neither ever decreases.
-        self.agent.view().version() + *self.opened.borrow()
+        self.agent.with_view(ClusterView::version) + *self.opened.borrow()
     }
 
     fn has_left(&self) -> bool {
@@ -346,23 +256,23 @@ impl Cluster for ClusterClient {
     async fn execute(
         &self,
         node: Uuid,
-        statement: &Forwarded<'_>,
+        request: &Request<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         let peer = self.peer(node)?;
-        let requested = self.peers.execute(&peer, statement, deadline);
+        let requested = self.peers.execute(&peer, request, deadline);
         self.counts.statements.count(requested.await)
     }
 
     async fn read_part(
         &self,
         node: Uuid,
-        statement: &Forwarded<'_>,
+        request: &Request<'_>,
         tokens: TokenRange,
         deadline: Instant,
     ) -> Result<PartAnswer, RemoteError> {
         let peer = self.peer(node)?;
-        let requested = self.peers.read_part(&peer, statement, tokens, deadline);
+        let requested = self.peers.read_part(&peer, request, tokens, deadline);
         self.counts.parts.count(requested.await)
     }
 

@@ -3,14 +3,12 @@
 use bytes::Bytes;
 use helenus_query::cluster::{Pin, PinnedCut};
 use helenus_tablet::{HistoryPosition, PinnedTablet, TokenRange};
-use tonic::Status;
 use uuid::Uuid;
 
 use super::proto::{self, HoldRequest, HoldResponse, PinRequest, PinResponse, Tokens, pin_request};
 
-fn id(bytes: &[u8]) -> Result<Uuid, Status> {
-    Uuid::from_slice(bytes)
-        .map_err(|_| Status::invalid_argument("the id of a moment, a checkpoint or a log has 16 bytes"))
+fn id(bytes: &[u8]) -> Result<Uuid, String> {
+    Uuid::from_slice(bytes).map_err(|_| "the id of a moment, a checkpoint or a log has 16 bytes".to_owned())
 }
 
 fn id_bytes(id: Uuid) -> Bytes {
@@ -41,7 +39,7 @@ pub(super) fn hold_request(cut: Uuid) -> HoldRequest {
 ///
 /// # Errors
 /// The id is invalid.
-pub(super) fn cut(request: &HoldRequest) -> Result<Uuid, Status> {
+pub(super) fn cut(request: &HoldRequest) -> Result<Uuid, String> {
     id(&request.moment)
 }
 
@@ -69,14 +67,12 @@ pub(super) fn pin_request(pin: Pin) -> PinRequest {
 ///
 /// # Errors
 /// This version does not know the kind of the request, or its id is invalid.
-pub(super) fn pin(request: &PinRequest) -> Result<Pin, Status> {
+pub(super) fn pin(request: &PinRequest) -> Result<Pin, String> {
     match &request.what {
         Some(pin_request::What::Held(cut)) => id(cut).map(Pin::Held),
         Some(pin_request::What::LetGo(cut)) => id(cut).map(Pin::Release),
         Some(pin_request::What::Flushed(_)) => Ok(Pin::Flushed),
-        None => Err(Status::invalid_argument(
-            "the request to pin is of a newer version of Helenus",
-        )),
+        None => Err("the request to pin is of a newer version of Helenus".to_owned()),
     }
 }
 
@@ -105,12 +101,12 @@ fn log_position(position: HistoryPosition) -> proto::LogPosition {
 ///
 /// # Errors
 /// The tokens of a tablet are missing, or the id of a checkpoint or a log is invalid.
-pub(super) fn pinned(response: &PinResponse) -> Result<PinnedCut, Status> {
+pub(super) fn pinned(response: &PinResponse) -> Result<PinnedCut, String> {
     let tablet = |tablet: &proto::PinnedTablet| {
         let tokens = tablet.tokens.as_ref().map(token_range);
         Ok(PinnedTablet {
             id: tablet.tablet,
-            tokens: tokens.ok_or_else(|| Status::invalid_argument("a pinned tablet has no tokens"))?,
+            tokens: tokens.ok_or_else(|| "a pinned tablet has no tokens".to_owned())?,
             manifest: tablet.manifest,
             checkpoint: id(&tablet.checkpoint)?,
         })
@@ -127,12 +123,12 @@ pub(super) fn pinned(response: &PinResponse) -> Result<PinnedCut, Status> {
             .tablets
             .iter()
             .map(tablet)
-            .collect::<Result<_, Status>>()?,
+            .collect::<Result<_, String>>()?,
         positions: response
             .positions
             .iter()
             .map(position)
-            .collect::<Result<_, Status>>()?,
+            .collect::<Result<_, String>>()?,
     })
 }
 

@@ -1,26 +1,57 @@
-//! Calls between the nodes of a cluster: gRPC, as `proto/node.proto` defines it.
+//! Calls between the nodes of a cluster, over connections with a protocol of their own.
 //!
-//! [`RpcServer`] serves the engine to the other nodes. [`ClusterClient`] is the engine's [`Cluster`](helenus_query::cluster::Cluster): it finds
-//! owners in the agent's view and calls them through [`Peers`]. Every call carries a deadline, and a proof that its sender knows the cluster's
-//! secret ([`secret`]) and belongs to the same store ([`peer_auth`]).
+//! The floors, from the ground up:
+//!
+//! - **Bytes.** A connection begins with a [`handshake`], and then both sides send frames ([`frame`]). Messages in frames are defined in
+//!   `proto/node.proto`; the codecs convert them. A statement and its answer are the client's own bytes behind a header
+//!   ([`statement_codec`], [`answer_codec`]).
+//! - **Trust.** The handshake proves once for each connection which node calls which, for which store ([`peer_auth`]), and that both know the
+//!   cluster's [`secret`]. [`tls`] encrypts connections.
+//! - **Calling.** [`ClusterClient`] is the engine's [`Cluster`](helenus_query::cluster::Cluster). It finds owners in the agent's view and calls
+//!   them through [`Peers`], which has three connections to each node ([`connection`]). Every request has a deadline.
+//! - **Answering.** [`RpcServer`] accepts connections ([`acceptor`]), and serves each in a task ([`served_connection`]) with the engine.
 
+mod acceptor;
+mod answer_codec;
 mod client;
 mod clock_skew;
 mod cluster_client;
-mod codec;
+mod connection;
 mod cut_codec;
+mod envelope;
+mod execute;
 mod failure;
-mod message_batching;
+pub mod frame;
+mod handshake;
+mod index_codec;
+mod introduction;
+mod mailbox;
+mod messages;
 mod metrics;
+mod node_service;
+mod output;
 mod part_codec;
 mod peer_auth;
+mod peers;
+mod pending;
+mod pings;
 mod refusal_log;
+mod remote_scan;
+mod replies;
 mod request_handler;
-mod request_stream;
+mod running;
 mod scoped;
 pub mod secret;
+mod served_connection;
+mod served_requests;
+mod served_scan;
 mod server;
+mod socket;
+mod statement_codec;
+mod stopping;
+mod strangers;
 mod tls;
+mod wire;
 
 use uuid::Uuid;
 
@@ -28,22 +59,21 @@ use uuid::Uuid;
 #[rustfmt::skip]
 mod proto;
 
-pub use client::Peers;
 pub use clock_skew::ClockSkew;
 pub use cluster_client::ClusterClient;
 pub use peer_auth::LocalIdentity;
+pub use peers::Peers;
 pub use server::RpcServer;
 pub use tls::{Tls, TlsFiles};
 
-/// The version of the protocol between nodes that this binary speaks, and the oldest that it understands.
-pub const PROTOCOL: u32 = 6;
-pub const PROTOCOL_MIN: u32 = 2;
+/// The version of the protocol between nodes that this binary speaks, and the oldest that it understands. Versions up to 6 used gRPC.
+pub const PROTOCOL: u32 = 7;
+pub const PROTOCOL_MIN: u32 = 7;
 
-/// Maximum bytes of a message: a page of rows with room to spare.
-const MESSAGE_BYTES_MAX: usize = 512 << 20;
-
-/// Maximum number of unanswered requests on a stream.
+/// Maximum number of unanswered requests on a connection.
 const OPEN_MAX: usize = 1024;
+/// Number of chunks of a scan that are sent before the caller takes one.
+const CHUNKS_AHEAD: usize = 2;
 
 /// Notification from another node that it has closed a tablet, which is about to move to another owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use helenus_query::failure::ExecutionError;
 use helenus_query::response::{Response, Rows as ResultRows};
 use helenus_query::rows::{CellView, RowCounts};
 
-use super::codec;
+use super::envelope;
 use super::proto::part_response::Rows;
 use super::proto::{
     Cell, ColumnCells, ColumnValue, FirstRow, PartPage as SentPage, PartResponse, PartialGroup,
@@ -27,7 +27,7 @@ pub(super) fn response(result: Result<PartAnswer, ExecutionError>) -> PartRespon
 
 fn failed(error: CqlError) -> PartResponse {
     PartResponse {
-        error: codec::answer(Err(error), &[]),
+        error: envelope::answer(Err(error)),
         ..PartResponse::default()
     }
 }
@@ -58,7 +58,7 @@ fn sent_page(page: PartPage) -> SentPage {
         paging_state: page.last,
     });
     SentPage {
-        rows: codec::answer(Ok(rows.into()), &[]),
+        rows: envelope::answer(Ok(rows.into())),
         is_cut: page.is_cut,
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn answer(response: PartResponse) -> Result<PartAnswer, RemoteError> 
     }
     let unknown = |what: &str| RemoteError::NoAnswer(what.to_owned());
     if !response.error.is_empty() {
-        let error = codec::outcome(&response.error, None).err();
+        let error = envelope::outcome(&response.error).err();
         return Err(error.map_or_else(|| unknown("an error was expected"), RemoteError::Failed));
     }
     let rows = match response.rows {
@@ -120,7 +120,7 @@ pub(super) fn answer(response: PartResponse) -> Result<PartAnswer, RemoteError> 
 }
 
 fn received_page(page: SentPage) -> Result<PartPage, RemoteError> {
-    match codec::outcome(&page.rows, None).map(|outcome| outcome.response) {
+    match envelope::outcome(&page.rows).map(|outcome| outcome.response) {
         Ok(Response::Rows(rows)) => Ok(PartPage {
             metadata: rows.metadata,
             content: rows.content,

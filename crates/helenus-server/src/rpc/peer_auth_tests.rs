@@ -1,4 +1,4 @@
-use helenus_cluster::{ClusterView, NodeState, SystemClock};
+use helenus_cluster::{ClusterView, Incarnation, NodeState, SystemClock};
 
 use super::*;
 
@@ -34,29 +34,37 @@ pub fn own(number: u128, store: Uuid, seen: &[(u128, u128)]) -> LocalIdentity {
     }
 }
 
-/// Calls node 1 in incarnation 10 of store 42, which knows node 2 in incarnation 20.
-fn call(secret: &str, from: LocalIdentity, to: (u128, u128)) -> Result<(), Status> {
-    let mut guard = PeerAuthInterceptor {
+/// Returns the guard of node 1 in incarnation 10 of store 42, which knows node 2 in incarnation 20.
+pub fn guard() -> PeerGuard {
+    PeerGuard {
         secret: Secret::new("secret"),
         own: own(1, STORE, &[(1, 10), (2, 20)]),
         refusals: Arc::default(),
-    };
-    let credentials = PeerCredentials::new(Secret::new(secret), from, &node(to.0, to.1));
-    let request = credentials.stream(());
-    guard.call(request).map(|_| ())
+    }
+}
+
+/// Returns the credentials of node 2 for node 1.
+pub fn credentials() -> PeerCredentials {
+    credentials_of("secret", own(2, STORE, &[(1, 10), (2, 20)]), (1, 10))
+}
+
+pub fn credentials_of(secret: &str, from: LocalIdentity, to: (u128, u128)) -> PeerCredentials {
+    PeerCredentials::new(Secret::new(secret), from, &node(to.0, to.1))
+}
+
+/// Returns the text of the refusal of a node that knows the secret.
+fn refused(from: LocalIdentity, to: (u128, u128)) -> String {
+    let claim = credentials_of("secret", from, to).claim().unwrap();
+    let refusal = guard().check(&claim).unwrap_err();
+    assert_eq!(refusal.reason, Reason::NotMember);
+    refusal.text
 }
 
 #[test]
 fn only_members_of_the_store_are_accepted() {
-    let theirs = || own(2, STORE, &[(1, 10), (2, 20)]);
-    call("secret", theirs(), (1, 10)).unwrap();
-    let refused = |secret: &str, from, to| call(secret, from, to).unwrap_err().message().to_owned();
-    assert_eq!(
-        refused("guess", theirs(), (1, 10)),
-        "this port is for the nodes of a cluster"
-    );
+    guard().check(&credentials().claim().unwrap()).unwrap();
     let copy = Uuid::from_u128(43);
-    let words = refused("secret", own(2, copy, &[(1, 10), (2, 20)]), (1, 10));
+    let words = refused(own(2, copy, &[(1, 10), (2, 20)]), (1, 10));
     assert!(
         words.contains(&STORE.to_string()) && words.contains(&copy.to_string()),
         "{words}"
@@ -67,31 +75,25 @@ fn only_members_of_the_store_are_accepted() {
     );
     // Callers of a copy with the same identity: the same host id in another incarnation, or a new node.
     for stranger in [own(2, STORE, &[(2, 21)]), own(3, STORE, &[(3, 30)])] {
-        let words = refused("secret", stranger, (1, 10));
+        let words = refused(stranger, (1, 10));
         assert!(words.contains("not in the cluster document"), "{words}");
     }
 }
 
 #[test]
-fn a_call_for_another_node_is_not_heard() {
+fn a_call_for_another_node_is_refused() {
     for meant in [(2, 10), (1, 11)] {
-        let theirs = own(2, STORE, &[(1, 10), (2, 20)]);
-        let words = call("secret", theirs, meant).unwrap_err().message().to_owned();
+        let words = refused(own(2, STORE, &[(1, 10), (2, 20)]), meant);
         assert!(words.contains("the called node"), "{words}");
     }
 }
 
 #[test]
-fn names_are_told_without_what_could_spoil_a_log() {
-    let mut from = own(2, STORE, &[(2, 20)]);
-    from.name = format!("a\n.b\u{1b}{}", "c".repeat(1000));
-    let credentials = PeerCredentials::new(Secret::new("secret"), from, &node(1, 10));
-    let request = credentials.stream(());
-    let proof = request.metadata().get(HEADER).unwrap().to_str().unwrap();
-    let claim = PeerClaim::read(proof).unwrap();
-    assert!(
-        claim.name.starts_with("a\\n.b\\u{1b}ccc") && claim.name.len() < 120,
-        "{}",
-        claim.name
-    );
+fn credentials_are_for_one_incarnation() {
+    let credentials = credentials();
+    assert!(credentials.is_for(&node(1, 10)));
+    assert!(!credentials.is_for(&node(1, 11)));
+    assert!(!credentials.is_for(&node(3, 10)));
+    let unborn = credentials_of("secret", own(2, STORE, &[(1, 10)]), (1, 10));
+    assert_eq!(unborn.claim(), None);
 }

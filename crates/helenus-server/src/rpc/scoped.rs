@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use helenus_query::limits::answers::Reservation;
 use helenus_query::limits::scope::{self, Scope};
-use tonic::Status;
 
+use super::failure::Failure;
 use crate::threads::long_requests::LongRequestPool;
 use crate::threads::stall;
 
@@ -20,12 +20,12 @@ use crate::threads::stall;
 pub(super) const LONGEST: Duration = Duration::from_secs(600);
 
 /// The result of a request, and the memory that its response takes until it has been sent.
-pub(super) type Outcome<T> = Result<(T, Option<Reservation>), Status>;
+pub(super) type Outcome<T> = Result<(T, Option<Reservation>), Failure>;
 
 /// Runs `work` for at most `limit`. Setting `is_left` ends it earlier.
 ///
 /// # Errors
-/// [`Status::internal`] if `work` panicked in the pool of long requests.
+/// `work` panicked in the pool of long requests.
 pub(super) async fn run<T: Send + 'static>(
     long_requests: &LongRequestPool,
     is_left: Arc<AtomicBool>,
@@ -46,15 +46,10 @@ pub(super) async fn run<T: Send + 'static>(
             match long_requests.spawn(Scoped(Some(running))).await {
                 Ok(Stretch::Done(value, reserved)) => Ok((value, reserved)),
                 // Work in the pool never leaves it, so this is a panic. The panic hook has logged it.
-                Ok(Stretch::HasMore(_)) | Err(_) => Err(broken()),
+                Ok(Stretch::HasMore(_)) | Err(_) => Err(Failure::broken()),
             }
         }
     }
-}
-
-/// Returns the response to a request that has panicked.
-pub(super) fn broken() -> Status {
-    Status::internal("the request could not be completed; see the node's log")
 }
 
 struct Running<T> {

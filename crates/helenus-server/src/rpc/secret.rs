@@ -1,8 +1,8 @@
-//! Authentication of callers by the cluster's secret.
+//! The cluster's secret, and proofs that a process knows it.
 //!
-//! A call has the header `authorization: helenus TIME.NONCE.MAC`: the sender's clock in seconds, a random word, and the HMAC-SHA256 of
-//! both. The key of the HMAC is the secret, which is never sent itself. Calls between nodes claim more: which node calls which, and for
-//! which store ([`super::peer_auth`]). An attacker who reads the traffic can replay a call for as long as [`AGE_MAX_S`]; TLS prevents that.
+//! A proof is an HMAC-SHA256 whose key is the secret, which is never sent itself. A connection between nodes begins with proofs of both sides
+//! over random numbers of both ([`super::handshake`]). An operator's command signs a challenge of the node, which is itself a proof: the
+//! node's clock in seconds, a random word, and the HMAC of both.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,11 +14,16 @@ use uuid::Uuid;
 const SCHEME: &str = "helenus ";
 /// Maximum difference between the clocks of nodes.
 const AGE_MAX_S: u64 = 300;
+/// Bytes of a MAC.
+pub(super) const MAC_LEN: usize = 32;
+
 /// The purpose of a proof. A proof is valid for one purpose only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A call between nodes.
+    /// A caller's proof at the start of a connection between nodes.
     Rpc,
+    /// The accepting node's proof at the start of a connection between nodes.
+    RpcAnswer,
     /// An operator's command.
     Command,
     /// A comparison of secrets through the cluster document.
@@ -28,7 +33,8 @@ pub enum Purpose {
 impl Purpose {
     fn context(self) -> &'static [u8] {
         match self {
-            Purpose::Rpc => b"helenus-rpc-2",
+            Purpose::Rpc => b"helenus-rpc-3",
+            Purpose::RpcAnswer => b"helenus-rpc-answer-3",
             Purpose::Command => b"helenus-command-1",
             Purpose::Digest => b"helenus-digest-1",
         }
@@ -59,22 +65,27 @@ impl Secret {
         &self.0
     }
 
-    fn mac(&self, purpose: Purpose, claim: &str) -> Hmac<Sha256> {
+    fn mac(&self, purpose: Purpose, parts: &[&[u8]]) -> Hmac<Sha256> {
         // This does not fail, because a key may have any length.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
         mac.update(purpose.context());
-        mac.update(claim.as_bytes());
+        parts.iter().for_each(|part| mac.update(part));
         mac
+    }
+
+    /// Returns the MAC of bytes, which are given in parts.
+    pub(super) fn sign_bytes(&self, purpose: Purpose, parts: &[&[u8]]) -> [u8; MAC_LEN] {
+        self.mac(purpose, parts).finalize().into_bytes().into()
+    }
+
+    /// Returns true if `mac` is the MAC of these bytes.
+    pub(super) fn has_signed_bytes(&self, purpose: Purpose, parts: &[&[u8]], mac: &[u8]) -> bool {
+        self.mac(purpose, parts).verify_slice(mac).is_ok()
     }
 
     /// Returns the header `authorization` of a call that is made now.
     pub fn proof(&self, purpose: Purpose) -> String {
-        self.prove(purpose, "", now_s())
-    }
-
-    /// Returns the header `authorization` of a call that is made now and also proves `words`, which are separated by points.
-    pub(super) fn proof_of(&self, purpose: Purpose, words: &str) -> String {
-        self.prove(purpose, words, now_s())
+        self.prove(purpose, now_s())
     }
 
     /// Returns true if the sender of a header knows the secret, and the header is not too old.
@@ -84,24 +95,23 @@ impl Secret {
 
     /// Returns the MAC of a text, in hexadecimal digits.
     pub(crate) fn sign(&self, purpose: Purpose, text: &str) -> String {
-        hex(&self.mac(purpose, text).finalize().into_bytes())
+        hex(&self.mac(purpose, &[text.as_bytes()]).finalize().into_bytes())
     }
 
     /// Returns true if `mac` is the MAC of this text.
     pub(crate) fn has_signed(&self, purpose: Purpose, text: &str, mac: &str) -> bool {
-        unhex(mac).is_some_and(|mac| self.mac(purpose, text).verify_slice(&mac).is_ok())
+        unhex(mac).is_some_and(|mac| self.mac(purpose, &[text.as_bytes()]).verify_slice(&mac).is_ok())
     }
 
     /// Returns a digest by which the nodes of a store compare their secrets. The digest does not reveal the secret.
     pub fn digest(&self, store: Uuid) -> String {
-        let mac = self.mac(Purpose::Digest, &store.to_string());
+        let mac = self.mac(Purpose::Digest, &[store.to_string().as_bytes()]);
         hex(mac.finalize().into_bytes().get(..16).unwrap_or_default())
     }
 
-    fn prove(&self, purpose: Purpose, words: &str, now_s: u64) -> String {
-        let point = if words.is_empty() { "" } else { "." };
-        let claim = format!("{now_s}.{:016x}{point}{words}", rand::random::<u64>());
-        let mac = self.mac(purpose, &claim).finalize().into_bytes();
+    fn prove(&self, purpose: Purpose, now_s: u64) -> String {
+        let claim = format!("{now_s}.{:016x}", rand::random::<u64>());
+        let mac = self.mac(purpose, &[claim.as_bytes()]).finalize().into_bytes();
         format!("{SCHEME}{claim}.{}", hex(&mac))
     }
 
@@ -113,21 +123,17 @@ impl Secret {
         if time.abs_diff(now_s) > AGE_MAX_S {
             return None;
         }
-        self.mac(purpose, claim).verify_slice(&unhex(mac)?).ok()
+        self.mac(purpose, &[claim.as_bytes()])
+            .verify_slice(&unhex(mac)?)
+            .ok()
     }
-}
-
-/// Returns the words of a header after its time and its nonce, without verifying them.
-pub(super) fn words(proof: &str) -> Option<&str> {
-    let (claim, _) = proof.strip_prefix(SCHEME)?.rsplit_once('.')?;
-    claim.splitn(3, '.').nth(2)
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
+fn unhex(text: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     text.len()
         .is_multiple_of(2)
@@ -146,31 +152,35 @@ mod tests {
     #[test]
     fn a_proof_is_of_one_secret_and_does_not_last() {
         let secret = Secret::new("one");
-        let proof = secret.prove(Purpose::Rpc, "a.b", 1000);
-        assert!(secret.verify(Purpose::Rpc, &proof, 1000 + AGE_MAX_S).is_some());
+        let proof = secret.prove(Purpose::Command, 1000);
         assert!(
-            secret.verify(Purpose::Rpc, &proof, 1001 + AGE_MAX_S).is_none(),
+            secret
+                .verify(Purpose::Command, &proof, 1000 + AGE_MAX_S)
+                .is_some()
+        );
+        assert!(
+            secret
+                .verify(Purpose::Command, &proof, 1001 + AGE_MAX_S)
+                .is_none(),
             "too old"
         );
         assert!(
-            secret.verify(Purpose::Rpc, &proof, 999 - AGE_MAX_S).is_none(),
+            secret.verify(Purpose::Command, &proof, 999 - AGE_MAX_S).is_none(),
             "from the future"
         );
-        assert!(Secret::new("two").verify(Purpose::Rpc, &proof, 1000).is_none());
         assert!(
-            secret.verify(Purpose::Command, &proof, 1000).is_none(),
+            Secret::new("two")
+                .verify(Purpose::Command, &proof, 1000)
+                .is_none()
+        );
+        assert!(
+            secret.verify(Purpose::Rpc, &proof, 1000).is_none(),
             "another purpose"
         );
         let later = proof.replacen("1000", "1001", 1);
         assert!(
-            secret.verify(Purpose::Rpc, &later, 1000).is_none(),
+            secret.verify(Purpose::Command, &later, 1000).is_none(),
             "the time is part of it"
-        );
-        let other = proof.replacen(".a.b.", ".a.c.", 1);
-        assert_eq!((words(&proof), words(&other)), (Some("a.b"), Some("a.c")));
-        assert!(
-            secret.verify(Purpose::Rpc, &other, 1000).is_none(),
-            "and so are the words"
         );
         for broken in [
             "",
@@ -179,8 +189,24 @@ mod tests {
             "helenus 1000.x.zz",
             "Bearer one",
         ] {
-            assert!(secret.verify(Purpose::Rpc, broken, 1000).is_none(), "{broken}");
+            assert!(
+                secret.verify(Purpose::Command, broken, 1000).is_none(),
+                "{broken}"
+            );
         }
+    }
+
+    #[test]
+    fn a_mac_is_of_one_purpose_and_of_all_bytes() {
+        let secret = Secret::new("one");
+        let mac = secret.sign_bytes(Purpose::Rpc, &[b"ab", b"c"]);
+        let is_signed =
+            |secret: &Secret, purpose, text: &[u8]| secret.has_signed_bytes(purpose, &[text], &mac);
+        assert!(is_signed(&secret, Purpose::Rpc, b"abc"));
+        assert!(!is_signed(&secret, Purpose::RpcAnswer, b"abc"));
+        assert!(!is_signed(&secret, Purpose::Rpc, b"abd"));
+        assert!(!is_signed(&Secret::new("two"), Purpose::Rpc, b"abc"));
+        assert!(!secret.has_signed_bytes(Purpose::Rpc, &[b"abc"], &mac[1..]));
     }
 
     #[test]

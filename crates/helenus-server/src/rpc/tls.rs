@@ -1,18 +1,24 @@
 //! TLS between nodes. Each side shows a certificate that the cluster's own authority has signed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustls::pki_types::CertificateDer;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use sha2::{Digest, Sha256};
-use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::secret::hex;
 use crate::tls::Expiry;
 
 /// The name that every node's certificate must have among its alternative names. It is the same for all nodes, because nodes and their
 /// addresses change.
-pub const NAME_DEFAULT: &str = "helenus";
+const NAME: &str = "helenus";
+/// Name of the protocol between nodes in the TLS handshake.
+const PROTOCOL_NAME: &[u8] = b"helenus/1";
 
 /// Paths of the certificates, as PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +33,8 @@ pub struct TlsFiles {
 /// The certificates that both sides of a connection show and check.
 #[derive(Clone)]
 pub struct Tls {
-    identity: Identity,
-    authority: Certificate,
+    acceptor: TlsAcceptor,
+    connector: TlsConnector,
     authorities: Vec<String>,
     expiry: Expiry,
 }
@@ -37,29 +43,18 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// A file cannot be read. The text names the file.
+    /// A file cannot be read, or its content is invalid. The text names the file.
     pub fn load(files: &TlsFiles) -> Result<Tls, String> {
         // The call fails if a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let read = |path: &Path| {
-            std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-        };
-        let authority = read(&files.authority)?;
-        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&authority).collect();
-        let certificates =
-            certificates.map_err(|error| format!("cannot read {}: {error}", files.authority.display()))?;
-        if certificates.is_empty() {
-            return Err(format!("{} holds no certificate", files.authority.display()));
-        }
-        let certificate = read(&files.certificate)?;
+        let authorities = certificates(&files.authority)?;
+        let digest = |certificate: &CertificateDer| hex(&Sha256::digest(certificate));
+        let own = OwnCertificate::load(files)?;
         Ok(Tls {
-            expiry: Expiry::of(&certificate),
-            identity: Identity::from_pem(certificate, read(&files.key)?),
-            authorities: certificates
-                .iter()
-                .map(|certificate| hex(&Sha256::digest(certificate)))
-                .collect(),
-            authority: Certificate::from_pem(authority),
+            acceptor: own.acceptor(files, &authorities)?,
+            connector: own.connector(files, &authorities)?,
+            authorities: authorities.iter().map(digest).collect(),
+            expiry: Expiry::of(&read(&files.certificate)?),
         })
     }
 
@@ -73,16 +68,98 @@ impl Tls {
         self.authorities.clone()
     }
 
-    pub(super) fn server(&self) -> ServerTlsConfig {
-        ServerTlsConfig::new()
-            .identity(self.identity.clone())
-            .client_ca_root(self.authority.clone())
+    pub(super) fn acceptor(&self) -> &TlsAcceptor {
+        &self.acceptor
     }
 
-    pub(super) fn client(&self) -> ClientTlsConfig {
-        ClientTlsConfig::new()
-            .identity(self.identity.clone())
-            .ca_certificate(self.authority.clone())
-            .domain_name(NAME_DEFAULT)
+    pub(super) fn connector(&self) -> &TlsConnector {
+        &self.connector
     }
+
+    /// Returns the name that the certificate of the other node must have.
+    pub(super) fn name() -> ServerName<'static> {
+        // The conversion does not fail, because the name is a valid DNS name.
+        ServerName::try_from(NAME).unwrap_or_else(|_| unreachable!())
+    }
+}
+
+/// The node's certificate with its intermediate certificates, and its key.
+struct OwnCertificate {
+    certificates: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl OwnCertificate {
+    fn load(files: &TlsFiles) -> Result<OwnCertificate, String> {
+        let key = PrivateKeyDer::from_pem_file(&files.key)
+            .map_err(|error| format!("cannot read a key from {}: {error}", files.key.display()))?;
+        Ok(OwnCertificate {
+            certificates: certificates(&files.certificate)?,
+            key,
+            provider: Arc::new(rustls::crypto::ring::default_provider()),
+        })
+    }
+
+    fn acceptor(
+        &self,
+        files: &TlsFiles,
+        authorities: &[CertificateDer<'static>],
+    ) -> Result<TlsAcceptor, String> {
+        let roots = Arc::new(roots(authorities, &files.authority)?);
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, self.provider.clone())
+            .build()
+            .map_err(|error| format!("{}: {error}", files.authority.display()))?;
+        let mut config = ServerConfig::builder_with_provider(self.provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(self.certificates.clone(), self.key.clone_key())
+            .map_err(|error| mismatch(files, &error))?;
+        config.alpn_protocols = vec![PROTOCOL_NAME.to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    fn connector(
+        &self,
+        files: &TlsFiles,
+        authorities: &[CertificateDer<'static>],
+    ) -> Result<TlsConnector, String> {
+        let mut config = ClientConfig::builder_with_provider(self.provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(roots(authorities, &files.authority)?)
+            .with_client_auth_cert(self.certificates.clone(), self.key.clone_key())
+            .map_err(|error| mismatch(files, &error))?;
+        config.alpn_protocols = vec![PROTOCOL_NAME.to_vec()];
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+}
+
+fn mismatch(files: &TlsFiles, error: &rustls::Error) -> String {
+    let (certificate, key) = (files.certificate.display(), files.key.display());
+    format!("{certificate} and {key} don't go together: {error}")
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let bytes = read(path)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let found = found.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    match found.is_empty() {
+        true => Err(format!("{} holds no certificate", path.display())),
+        false => Ok(found),
+    }
+}
+
+fn roots(authorities: &[CertificateDer<'static>], path: &Path) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        let added = roots.add(authority.clone());
+        added.map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(roots)
 }

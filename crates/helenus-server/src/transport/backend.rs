@@ -16,7 +16,7 @@ use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_query::engine::clients::Clients;
 use helenus_query::limits::client_memory::ClientMemory;
 use helenus_query::request::User;
-use helenus_query::request::{BoundValues, ClientState, QueryOptions};
+use helenus_query::request::{BoundValues, ClientFrame, ClientState};
 use helenus_query::response::Outcome;
 use helenus_query::trace::{Trace, TraceEvent};
 use tokio::sync::broadcast;
@@ -65,7 +65,7 @@ pub trait Backend: Send + Sync + 'static {
         &self,
         client: &ClientState,
         text: &str,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
     ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
 
     /// Prepares a statement. The result includes warnings, which the transport sends only once per connection.
@@ -105,7 +105,7 @@ pub trait Backend: Send + Sync + 'static {
         &self,
         client: &ClientState,
         prepared: &Self::Prepared,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
     ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
 
     /// Runs a BATCH message.
@@ -114,7 +114,7 @@ pub trait Backend: Send + Sync + 'static {
         client: &ClientState,
         kind: BatchKind,
         statements: Vec<BatchStatement>,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
     ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
 
     /// Returns the list of client connections. `None` if the backend keeps no such list.

@@ -14,7 +14,7 @@ use helenus_query::engine::clients::Clients;
 use helenus_query::engine::{self, Engine};
 use helenus_query::limits::client_memory::ClientMemory;
 use helenus_query::request::User;
-use helenus_query::request::{BoundValues, ClientState, QueryOptions};
+use helenus_query::request::{BoundValues, ClientFrame, ClientState};
 use helenus_query::response::Outcome;
 use helenus_query::trace::{self, Trace, TraceEvent};
 use tokio::sync::broadcast;
@@ -62,9 +62,9 @@ impl Backend for Arc<Engine> {
         &self,
         client: &ClientState,
         text: &str,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
-        Engine::query(self, client, text, options).await
+        Engine::query(self, client, text, frame).await
     }
 
     async fn prepare(
@@ -119,9 +119,9 @@ impl Backend for Arc<Engine> {
         &self,
         client: &ClientState,
         prepared: &engine::Prepared,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
-        Engine::execute(self, client, prepared, options).await
+        Engine::execute(self, client, prepared, frame).await
     }
 
     async fn batch(
@@ -129,7 +129,7 @@ impl Backend for Arc<Engine> {
         client: &ClientState,
         kind: BatchKind,
         statements: Vec<BatchStatement>,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
         let resolve = |BatchStatement { statement, values }| {
             Ok(match statement {
@@ -146,7 +146,7 @@ impl Backend for Arc<Engine> {
             BatchKind::Unlogged => ast::BatchKind::Unlogged,
             BatchKind::Counter => ast::BatchKind::Counter,
         };
-        Engine::batch(self, client, kind, &statements, options).await
+        Engine::batch(self, client, kind, &statements, frame).await
     }
 
     fn clients(&self) -> Option<&Clients> {

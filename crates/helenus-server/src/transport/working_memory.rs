@@ -59,9 +59,9 @@ impl WorkingMemory {
 /// Estimates the bytes that a request takes while it runs, beyond its own bytes.
 pub(crate) fn expanded_len(request: &Request) -> usize {
     match request {
-        Request::Query(query) => text_len(&query.query) + values_len(&query.parameters.values),
+        Request::Query(query) => text_len(&query.query) + values_len(query.parameters.values.iter()),
         Request::Prepare(prepare) => text_len(&prepare.query),
-        Request::Execute(execute) => values_len(&execute.parameters.values),
+        Request::Execute(execute) => values_len(execute.parameters.values.iter()),
         Request::Batch(batch) => batch.statements.iter().map(statement_len).sum(),
         _ => 0,
     }
@@ -72,7 +72,7 @@ fn statement_len(statement: &BatchStatement) -> usize {
         StatementRef::Query(text) => text_len(text),
         StatementRef::Prepared(_) => 0,
     };
-    BYTES_PER_STATEMENT + text + values_len(&statement.values)
+    BYTES_PER_STATEMENT + text + values_len(statement.values.iter())
 }
 
 /// Estimates the bytes that a text takes, from the number of its separators. Separators in a long literal count, too, which only makes the
@@ -82,8 +82,8 @@ fn text_len(text: &str) -> usize {
     text.bytes().filter(|byte| parts_words(byte)).count() * BYTES_PER_WORD
 }
 
-fn values_len(values: &[BoundValue]) -> usize {
-    values.iter().map(value_len).sum()
+fn values_len<'v>(values: impl Iterator<Item = &'v BoundValue>) -> usize {
+    values.map(value_len).sum()
 }
 
 /// Estimates the bytes that a value takes, if it may be a collection. The type is not known here. A value counts as a collection if it

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use helenus_cql::error::{Consistency, CqlError};
-use helenus_query::request::QueryOptions;
+use helenus_query::request::QueryParameters;
 use tokio::time::Instant;
 
 use crate::crashes::{Cut, own_keys};
@@ -37,7 +37,7 @@ fn failures() -> [CqlError; 5] {
 /// Runs a statement at the first node, and returns the client's result. The first request to another node fails with `failure`.
 async fn reported(nodes: &Nodes, cut: &Cut, failure: CqlError, text: &str) -> Result<(), CqlError> {
     cut.fail_next(failure);
-    let (client, options) = (Nodes::client(), QueryOptions::default());
+    let (client, options) = (Nodes::client(), QueryParameters::default());
     let outcome = nodes.engines[0].query(&client, text, &options).await;
     outcome.map(|_| ())
 }

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
-    Cluster, Forwarded, LeaseTerm, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan,
-    RemoteWrite, ReportedNode, ReportedTablet, ScanRange, StaleEntries, Versions,
+    Cluster, LeaseTerm, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
+    ReportedNode, ReportedTablet, Request, ScanRange, StaleEntries, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
@@ -105,22 +105,22 @@ impl Cluster for Cut {
     async fn execute(
         &self,
         node: Uuid,
-        statement: &Forwarded<'_>,
+        request: &Request<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         if let Some(error) = self.failure.lock().unwrap().take() {
             return Err(RemoteError::Failed(error));
         }
-        self.members.execute(node, statement, deadline).await
+        self.members.execute(node, request, deadline).await
     }
     async fn read_part(
         &self,
         node: Uuid,
-        statement: &Forwarded<'_>,
+        request: &Request<'_>,
         tokens: TokenRange,
         deadline: Instant,
     ) -> Result<PartAnswer, RemoteError> {
-        self.members.read_part(node, statement, tokens, deadline).await
+        self.members.read_part(node, request, tokens, deadline).await
     }
     async fn get(
         &self,

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use helenus_cluster::{AgentConfig, HostId};
 use helenus_query::clock::SystemClock;
 use helenus_query::engine::{Engine, EngineConfig, Limits, LocalNode};
-use helenus_query::request::{ClientState, QueryOptions};
+use helenus_query::request::{ClientState, QueryParameters};
 use helenus_server::node::{ClusterNode, NodeConfig};
 use helenus_tablet::{StoreConfig, StoreUrl};
 use uuid::Uuid;
@@ -73,7 +73,11 @@ impl Joined {
             keyspace: Some("ks".to_owned()),
             ..ClientState::default()
         };
-        match self.engine.query(&client, text, &QueryOptions::default()).await {
+        match self
+            .engine
+            .query(&client, text, &QueryParameters::default())
+            .await
+        {
             Ok(outcome) => shown(&outcome),
             Err(error) => format!("error: {error}"),
         }

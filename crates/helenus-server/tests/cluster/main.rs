@@ -1,17 +1,23 @@
 //! Any node coordinates any request: statements are run through each of three nodes, which use their real ports for each other.
 
 mod begun;
+mod by_hand;
 mod crashes;
+mod held_scans;
 mod joined;
+mod lost_answers;
+mod native;
 mod nodes;
+mod proxy;
 mod routing;
 mod stale;
+mod strangers;
 
 use std::time::Duration;
 
 use futures::future::join_all;
 use helenus_cluster::NodeInfo;
-use helenus_query::request::QueryOptions;
+use helenus_query::request::QueryParameters;
 use helenus_query::response::Response;
 use helenus_server::rpc::Peers;
 use helenus_server::rpc::secret::Secret;
@@ -65,9 +71,9 @@ async fn pages_go_on_at_any_node() {
     }
     let whole = nodes.run(0, "SELECT k, c FROM t").await;
     assert_eq!(whole.split("; ").count(), 100);
-    let mut options = QueryOptions {
+    let mut options = QueryParameters {
         page_size: Some(7),
-        ..QueryOptions::default()
+        ..QueryParameters::default()
     };
     let mut pages = Vec::new();
     for node in 0.. {

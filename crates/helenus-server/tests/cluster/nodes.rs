@@ -13,7 +13,7 @@ use helenus_cluster::{
 };
 use helenus_query::cluster::Cluster;
 use helenus_query::engine::{self, Engine, EngineConfig, Limits};
-use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryOptions};
+use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryParameters};
 use helenus_query::response::{Outcome, Response};
 use helenus_server::rpc::secret::Secret;
 use helenus_server::rpc::{ClusterClient, LocalIdentity, Peers, RpcServer};
@@ -21,20 +21,27 @@ use helenus_tablet::StoreConfig;
 use uuid::Uuid;
 
 use crate::crashes::Cut;
+use crate::proxy::Proxy;
 
 pub const NODES: usize = 3;
+/// Identity of the nodes' store.
+pub const STORE: Uuid = Uuid::from_u128(42);
 /// Number of tablets. A power of two gives all stores the same token ranges.
-const TABLETS: u32 = 8;
+pub const TABLETS: u32 = 8;
 
 pub struct Nodes {
     pub engines: Vec<Arc<Engine>>,
     pub addresses: Vec<SocketAddr>,
-    _servers: Vec<RpcServer>,
+    servers: Vec<RpcServer>,
     _folder: tempfile::TempDir,
 }
 
 pub fn host(number: usize) -> HostId {
     HostId(Uuid::from_u128(number as u128 + 1))
+}
+
+pub fn incarnation(number: usize) -> Incarnation {
+    Incarnation(Uuid::from_u128(number as u128 + 100))
 }
 
 async fn open(folder: &Path, number: usize) -> Arc<Engine> {
@@ -69,7 +76,7 @@ async fn open(folder: &Path, number: usize) -> Arc<Engine> {
 fn view(addresses: &[SocketAddr]) -> ClusterView {
     let node = |(number, address): (usize, &SocketAddr)| NodeInfo {
         host_id: host(number),
-        incarnation: Incarnation(Uuid::from_u128(number as u128 + 100)),
+        incarnation: incarnation(number),
         description: helenus_cluster::NodeDescription {
             name: format!("node{number}"),
             cql_address: SocketAddr::from(([127, 0, 0, number as u8 + 1], 9042)),
@@ -113,16 +120,43 @@ fn free_addresses() -> Vec<SocketAddr> {
 /// Returns the identity of a node.
 pub fn own(number: usize, addresses: &[SocketAddr]) -> LocalIdentity {
     LocalIdentity {
-        store: uuid::Uuid::from_u128(42),
+        store: STORE,
         host_id: host(number),
         name: format!("node{number}"),
         agent: AgentHandle::detached(view(addresses), host(number), Arc::new(SystemClock)),
     }
 }
 
+/// Starts the server of a node for the other nodes.
+async fn serve(number: usize, addresses: &[SocketAddr], engine: &Arc<Engine>) -> RpcServer {
+    let (secret, name) = (Secret::new("secret"), "test".to_owned());
+    let own = own(number, addresses);
+    let server = RpcServer::start(addresses[number], engine.clone(), name, own, secret, None);
+    server.await.unwrap()
+}
+
 impl Nodes {
     pub async fn start() -> Nodes {
         Nodes::start_with(|_, members| members).await
+    }
+
+    /// Starts three nodes. The connections of the first one to the others lead through the proxies.
+    pub async fn start_with_proxies() -> (Nodes, Vec<Proxy>) {
+        let addresses = free_addresses();
+        let mut proxies = Vec::new();
+        for address in &addresses {
+            proxies.push(Proxy::start(*address).await);
+        }
+        let seen: Vec<SocketAddr> = proxies.iter().map(|proxy| proxy.address).collect();
+        let nodes = Nodes::start_at(addresses, &seen, |_, members| members).await;
+        (nodes, proxies)
+    }
+
+    /// Stops the server of a node for the other nodes, and starts it again.
+    pub async fn restart_server(&mut self, number: usize) {
+        self.servers.remove(number).stop(Duration::from_secs(5)).await;
+        let server = serve(number, &self.addresses, &self.engines[number]).await;
+        self.servers.insert(number, server);
     }
 
     /// Starts three nodes. The connection of the first one to the others can be cut.
@@ -142,27 +176,26 @@ impl Nodes {
     }
 
     async fn start_with(way: impl Fn(usize, Arc<ClusterClient>) -> Arc<dyn Cluster>) -> Nodes {
+        let addresses = free_addresses();
+        Nodes::start_at(addresses.clone(), &addresses, way).await
+    }
+
+    /// Starts three nodes at these addresses. The first one sees the addresses `seen`.
+    async fn start_at(
+        addresses: Vec<SocketAddr>,
+        seen: &[SocketAddr],
+        way: impl Fn(usize, Arc<ClusterClient>) -> Arc<dyn Cluster>,
+    ) -> Nodes {
         let folder = tempfile::tempdir().unwrap();
         let mut engines = Vec::new();
         let mut servers = Vec::new();
-        let addresses = free_addresses();
-        for (number, address) in addresses.iter().enumerate() {
+        for number in 0..NODES {
             let engine = open(folder.path(), number).await;
-            let secret = Secret::new("secret");
-            let name = "test".to_owned();
-            let server = RpcServer::start(
-                *address,
-                engine.clone(),
-                name,
-                own(number, &addresses),
-                secret,
-                None,
-            );
-            servers.push(server.await.unwrap());
+            servers.push(serve(number, &addresses, &engine).await);
             engines.push(engine);
         }
         for (number, engine) in engines.iter().enumerate() {
-            let own = own(number, &addresses);
+            let own = own(number, if number == 0 { seen } else { &addresses });
             let peers = Peers::new(Secret::new("secret"), own.clone(), None);
             let members = ClusterClient::new(own, peers);
             members.ping_loop(engine.clone());
@@ -171,7 +204,7 @@ impl Nodes {
         let nodes = Nodes {
             engines,
             addresses,
-            _servers: servers,
+            servers,
             _folder: folder,
         };
         let keyspace =
@@ -187,7 +220,12 @@ impl Nodes {
         }
     }
 
-    pub async fn outcome(&self, node: usize, text: &str, options: &QueryOptions) -> Result<Outcome, String> {
+    pub async fn outcome(
+        &self,
+        node: usize,
+        text: &str,
+        options: &QueryParameters,
+    ) -> Result<Outcome, String> {
         let engine = &self.engines[node % NODES];
         let outcome = engine.query(&Nodes::client(), text, options).await;
         outcome.map_err(|error| format!("error: {error}"))
@@ -195,7 +233,7 @@ impl Nodes {
 
     /// Runs a statement and returns its result as text: rows separated by `; `, values by `, `, or the error.
     pub async fn run(&self, node: usize, text: &str) -> String {
-        match self.outcome(node, text, &QueryOptions::default()).await {
+        match self.outcome(node, text, &QueryParameters::default()).await {
             Ok(outcome) => shown(&outcome),
             Err(error) => error,
         }
@@ -207,9 +245,9 @@ impl Nodes {
         let prepared = engine.prepare(&ClientState::default(), Some("ks"), text).await;
         let (prepared, _) = prepared.unwrap();
         let set = |value: &i32| BoundValue::Set(Bytes::copy_from_slice(&value.to_be_bytes()));
-        let options = QueryOptions {
+        let options = QueryParameters {
             values: BoundValues::Positional(values.iter().map(set).collect()),
-            ..QueryOptions::default()
+            ..QueryParameters::default()
         };
         match engine.execute(&Nodes::client(), &prepared, &options).await {
             Ok(outcome) => shown(&outcome),

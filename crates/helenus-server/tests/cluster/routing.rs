@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{Cluster, Owner};
-use helenus_query::request::QueryOptions;
+use helenus_query::request::QueryParameters;
 
 use crate::crashes::{Cut, own_keys};
 use crate::nodes::{NODES, Nodes, shown};
@@ -19,7 +19,7 @@ async fn is_answered(nodes: &Nodes, text: &str) -> bool {
 
 /// Runs a statement on a node. Returns whether its condition was met, and its rows. `None` if the statement has no condition.
 async fn reported(nodes: &Nodes, node: usize, text: &str) -> (Option<bool>, String) {
-    let outcome = nodes.outcome(node, text, &QueryOptions::default()).await;
+    let outcome = nodes.outcome(node, text, &QueryParameters::default()).await;
     let outcome = outcome.unwrap_or_else(|error| panic!("{text}: {error}"));
     (outcome.is_applied, shown(&outcome))
 }
@@ -102,7 +102,7 @@ async fn owners_error_is_returned_without_further_routing() {
     let stopping = CqlError::IsBootstrapping("This node is being stopped".to_owned());
     cut.fail_next(stopping.clone());
     let outcome = nodes.engines[0]
-        .query(&Nodes::client(), &text, &QueryOptions::default())
+        .query(&Nodes::client(), &text, &QueryParameters::default())
         .await;
     assert_eq!(outcome.map(|outcome| shown(&outcome)), Err(stopping));
 }

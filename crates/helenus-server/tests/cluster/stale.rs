@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use helenus_query::clock::Clock;
 use helenus_query::engine::{self, Engine, EngineConfig, Limits};
-use helenus_query::request::QueryOptions;
+use helenus_query::request::QueryParameters;
 use helenus_tablet::StoreConfig;
 use tokio::time::Instant;
 
@@ -185,7 +185,7 @@ async fn an_entry_comes_back_with_a_write_by_a_clock_that_is_behind() {
     let engine = Engine::open(config).await.unwrap();
     let client = Nodes::client();
     let run = async |text: &str| {
-        let outcome = engine.query(&client, text, &QueryOptions::default()).await;
+        let outcome = engine.query(&client, text, &QueryParameters::default()).await;
         shown(&outcome.unwrap())
     };
     run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}").await;

@@ -10,7 +10,7 @@ use helenus_cql::frame::request::{BatchKind, BatchStatement};
 use helenus_cql::frame::response::{ChangeKind, Prepared, SchemaChange, SchemaTarget};
 use helenus_cql::frame::{ColumnSpec, PreparedMetadata, ResultMetadata, RowsBuilder};
 use helenus_cql::types::CqlType;
-use helenus_query::request::{BoundValues, ClientState, QueryOptions};
+use helenus_query::request::{BoundValues, ClientFrame, ClientState, QueryParameters};
 use helenus_query::response::{Outcome, Response, Rows};
 use helenus_query::trace::{Trace, TraceEvent, step};
 use helenus_server::Backend;
@@ -95,7 +95,7 @@ impl Mock {
         &self,
         client: &ClientState,
         text: &str,
-        options: &QueryOptions,
+        parameters: &QueryParameters,
     ) -> Result<Outcome, CqlError> {
         let (word, argument) = text.split_once(' ').unwrap_or((text, ""));
         let number: u64 = argument.parse().unwrap_or(0);
@@ -136,8 +136,8 @@ impl Mock {
                 }
                 Response::Void
             }
-            "keyspace" => one_row(&[options.keyspace(client).unwrap_or_default().to_owned()]),
-            "values" => one_row(&[format!("{:?}", options.values)]),
+            "keyspace" => one_row(&[client.keyspace_for(parameters).unwrap_or_default().to_owned()]),
+            "values" => one_row(&[format!("{:?}", parameters.values)]),
             "use" => Response::SetKeyspace(argument.to_owned()),
             "create" => {
                 let change = SchemaChange {
@@ -172,9 +172,9 @@ impl Backend for Mock {
         &self,
         client: &ClientState,
         text: &str,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
-        self.run(client, text, options).await
+        self.run(client, text, frame.parameters).await
     }
 
     async fn prepare(
@@ -224,9 +224,9 @@ impl Backend for Mock {
         &self,
         client: &ClientState,
         prepared: &String,
-        options: &QueryOptions,
+        frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
-        self.run(client, prepared, options).await
+        self.run(client, prepared, frame.parameters).await
     }
 
     async fn batch(
@@ -234,7 +234,7 @@ impl Backend for Mock {
         _client: &ClientState,
         _kind: BatchKind,
         statements: Vec<BatchStatement>,
-        _options: &QueryOptions,
+        _frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
         Ok(one_row(&[format!("{} statements", statements.len())]).into())
     }

@@ -64,11 +64,11 @@ pub fn text(entry: &Entry) -> String {
     let _ = writeln!(out, "Keyspace: {}", keyspace.map_or("", String::as_str));
     let _ = writeln!(out, "Consistency: {}", entry.parameters.consistency);
     match &entry.statements {
-        Statements::Single(text) => push_statement(&mut out, text, &entry.parameters.values),
+        Statements::Single(text) => push_statement(&mut out, text, entry.parameters.values.iter()),
         Statements::Batch(kind, statements) => {
             let _ = writeln!(out, "Batch type: {}", name(*kind));
             for statement in statements {
-                push_statement(&mut out, &statement.text, &statement.values);
+                push_statement(&mut out, &statement.text, statement.values.iter());
             }
         }
     }
@@ -85,10 +85,10 @@ fn name(kind: BatchKind) -> &'static str {
 }
 
 /// Appends a statement with its values. A separator follows every value but the first, as in fqltool.
-fn push_statement(out: &mut String, text: &str, values: &[BoundValue]) {
+fn push_statement<'v>(out: &mut String, text: &str, values: impl Iterator<Item = &'v BoundValue>) {
     let _ = writeln!(out, "Query: {text}");
     out.push_str("Values: \n");
-    for (place, value) in values.iter().enumerate() {
+    for (place, value) in values.enumerate() {
         match value {
             BoundValue::Set(bytes) => push_value(out, bytes),
             BoundValue::Null => out.push_str("null\n"),

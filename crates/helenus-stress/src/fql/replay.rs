@@ -207,7 +207,7 @@ fn changes_schema(entry: &Entry) -> bool {
 fn request(entry: &Entry) -> Request {
     let parameters = QueryParameters {
         skip_metadata: false,
-        default_timestamp: entry.timestamp_us(),
+        timestamp_us: entry.timestamp_us(),
         ..entry.parameters.clone()
     };
     match &entry.statements {

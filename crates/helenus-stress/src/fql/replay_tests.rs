@@ -36,14 +36,14 @@ fn schema_changes_and_other_keyspaces_are_left_out() {
 #[test]
 fn requests_are_dated_as_they_were() {
     let timestamp = |entry: &Entry| match request(entry) {
-        Request::Query(query) => query.parameters.default_timestamp,
+        Request::Query(query) => query.parameters.timestamp_us,
         _ => panic!("not a query"),
     };
     let mut entry = entry(1, "INSERT");
     assert_eq!(timestamp(&entry), None);
     entry.generated_timestamp_us = Some(5);
     assert_eq!(timestamp(&entry), Some(5));
-    entry.parameters.default_timestamp = Some(7);
+    entry.parameters.timestamp_us = Some(7);
     assert_eq!(timestamp(&entry), Some(7));
 }
 

@@ -100,13 +100,14 @@ impl Connection {
 
     /// Queues an execution, which is a BATCH if it has several rows. [`Connection::flush`] sends it.
     pub fn queue_execution(&mut self, stream: i16, id: &Bytes, execution: &Execution) {
-        let bound = |values: Vec<Bytes>| values.into_iter().map(BoundValue::Set).collect();
+        let bound =
+            |values: Vec<Bytes>| -> Vec<BoundValue> { values.into_iter().map(BoundValue::Set).collect() };
         let request = match <[Vec<Bytes>; 1]>::try_from(execution.rows.clone()) {
             Ok([values]) => Request::Execute(Box::new(Execute {
                 id: id.clone(),
                 result_metadata_id: None,
                 parameters: QueryParameters {
-                    values: bound(values),
+                    values: bound(values).into(),
                     skip_metadata: true,
                     page_size: execution.page_rows,
                     paging_state: execution.page.clone(),

@@ -97,7 +97,7 @@ impl Batch {
                     put_short_bytes(out, id);
                 }
             }
-            encode_values(&statement.values, None, out);
+            encode_values(&statement.values, out);
         }
         self.parameters.encode(version, out);
     }

@@ -9,7 +9,7 @@ mod query;
 mod register;
 mod startup;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 pub use auth_response::AuthResponse;
 pub use batch::{Batch, BatchKind, BatchStatement, StatementRef};
@@ -53,6 +53,20 @@ impl Request {
             Request::AuthResponse(_) => Opcode::AuthResponse,
         }
     }
+
+    /// Appends the body of the request, without a custom payload.
+    pub fn encode(&self, version: ProtocolVersion, out: &mut BytesMut) {
+        match self {
+            Request::Startup(startup) => startup.encode(out),
+            Request::Options(Options) => {}
+            Request::Query(query) => query.encode(version, out),
+            Request::Prepare(prepare) => prepare.encode(version, out),
+            Request::Execute(execute) => execute.encode(version, out),
+            Request::Register(register) => register.encode(out),
+            Request::Batch(batch) => batch.encode(version, out),
+            Request::AuthResponse(response) => response.encode(out),
+        }
+    }
 }
 
 /// A request, with the other contents of its envelope.
@@ -75,10 +89,16 @@ impl RequestMessage {
 
     /// Reads the body of a request. Bytes behind the message are ignored, as Cassandra does.
     pub fn decode(envelope: Envelope) -> Result<RequestMessage, CqlError> {
+        RequestMessage::decode_with_body(envelope).map(|(message, _)| message)
+    }
+
+    /// Reads the body of a request, and also returns the body itself, without the custom payload.
+    pub fn decode_with_body(envelope: Envelope) -> Result<(RequestMessage, Bytes), CqlError> {
         let header = envelope.header;
         let version = header.version;
         let mut reader = Reader::new(envelope.body);
         let custom_payload = decode_custom_payload(&mut reader, header.flags, version)?;
+        let body = reader.clone().into_rest();
         let reader = &mut reader;
         let request = match header.opcode {
             Opcode::Startup => Request::Startup(Startup::decode(reader)?),
@@ -102,11 +122,12 @@ impl RequestMessage {
                 return Err(CqlError::Protocol(format!("{name} is not a request")));
             }
         };
-        Ok(RequestMessage {
+        let message = RequestMessage {
             tracing: header.flags.contains(Flags::TRACING),
             custom_payload,
             request,
-        })
+        };
+        Ok((message, body))
     }
 
     pub(crate) fn flags(&self) -> Flags {
@@ -124,16 +145,7 @@ impl RequestMessage {
         if let Some(payload) = &self.custom_payload {
             put_bytes_map(out, payload);
         }
-        match &self.request {
-            Request::Startup(startup) => startup.encode(out),
-            Request::Options(Options) => {}
-            Request::Query(query) => query.encode(version, out),
-            Request::Prepare(prepare) => prepare.encode(version, out),
-            Request::Execute(execute) => execute.encode(version, out),
-            Request::Register(register) => register.encode(out),
-            Request::Batch(batch) => batch.encode(version, out),
-            Request::AuthResponse(response) => response.encode(out),
-        }
+        self.request.encode(version, out);
     }
 }
 

@@ -58,6 +58,20 @@ impl Response {
             Response::AuthSuccess(_) => Opcode::AuthSuccess,
         }
     }
+
+    /// Appends the body of the response, without a tracing id, warnings and a custom payload.
+    pub fn encode(&self, version: ProtocolVersion, out: &mut BytesMut) {
+        match self {
+            Response::Error(error) => error::encode_error(error, version, out),
+            Response::Ready(Ready) => {}
+            Response::Authenticate(authenticate) => authenticate.encode(out),
+            Response::Supported(supported) => supported.encode(out),
+            Response::Result(result) => result.encode(version, out),
+            Response::Event(event) => event.encode(version, out),
+            Response::AuthChallenge(challenge) => challenge.encode(out),
+            Response::AuthSuccess(success) => success.encode(out),
+        }
+    }
 }
 
 /// A response, with the other contents of its envelope.
@@ -126,16 +140,7 @@ impl ResponseMessage {
         {
             put_bytes_map(out, payload);
         }
-        match &self.response {
-            Response::Error(error) => error::encode_error(error, version, out),
-            Response::Ready(Ready) => {}
-            Response::Authenticate(authenticate) => authenticate.encode(out),
-            Response::Supported(supported) => supported.encode(out),
-            Response::Result(result) => result.encode(version, out),
-            Response::Event(event) => event.encode(version, out),
-            Response::AuthChallenge(challenge) => challenge.encode(out),
-            Response::AuthSuccess(success) => success.encode(out),
-        }
+        self.response.encode(version, out);
     }
 
     /// Reads the body of a response.

@@ -1,6 +1,6 @@
 //! RESULT: the response to QUERY, PREPARE, EXECUTE and BATCH (spec v5, section 4.2.5).
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
 use super::prepared::Prepared;
 use super::rows::Rows;
@@ -16,6 +16,8 @@ pub enum QueryResult {
     SetKeyspace(String),
     Prepared(Prepared),
     SchemaChange(SchemaChange),
+    /// The body of a RESULT that is encoded already, for the version in which it will be sent. Bodies that are read never become this.
+    Encoded(Bytes),
 }
 
 const VOID: i32 = 1;
@@ -44,6 +46,19 @@ impl QueryResult {
                 out.put_i32(SCHEMA_CHANGE);
                 change.encode(version, out);
             }
+            QueryResult::Encoded(body) => out.put_slice(body),
+        }
+    }
+
+    /// Returns the bytes of rows, or of an encoded body. 0 for other results, which are short.
+    pub fn content_len(&self) -> usize {
+        match self {
+            QueryResult::Rows(rows) => rows.content.len_bytes(),
+            QueryResult::Encoded(body) => body.len(),
+            QueryResult::Void
+            | QueryResult::SetKeyspace(_)
+            | QueryResult::Prepared(_)
+            | QueryResult::SchemaChange(_) => 0,
         }
     }
 

@@ -4,7 +4,7 @@ use helenus_cql::error::CqlError;
 
 use crate::analysis::EvalContext;
 use crate::analysis::terms::Term;
-use crate::request::{BoundValue, QueryOptions};
+use crate::request::{BoundValue, QueryParameters};
 
 /// The limit of a statement without LIMIT.
 pub(crate) const NO_LIMIT: u32 = i32::MAX as u32;
@@ -34,8 +34,8 @@ impl Limits {
 
     /// Returns true if the rows come in pages. Without pages, a client's paging state is ignored, and reading begins at the first row. This
     /// happens if the client requests all rows, or no more than fit a page.
-    pub fn are_paged(self, is_aggregated: bool, options: &QueryOptions) -> bool {
-        let page_size = options.page_size.and_then(|size| u32::try_from(size).ok());
+    pub fn are_paged(self, is_aggregated: bool, parameters: &QueryParameters) -> bool {
+        let page_size = parameters.page_size.and_then(|size| u32::try_from(size).ok());
         is_aggregated || page_size.is_some_and(|page_size| page_size > 0 && self.rows > page_size)
     }
 }

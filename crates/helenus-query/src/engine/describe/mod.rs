@@ -13,7 +13,7 @@ use helenus_cql::value::{pack_list, pack_map};
 
 use super::Engine;
 use super::system::SYSTEM_KEYSPACES;
-use crate::request::{ClientState, QueryOptions};
+use crate::request::{ClientState, QueryParameters};
 use crate::response::{ColumnSpec, Outcome, Response, Rows};
 use crate::schema::Schema;
 use element::Element;
@@ -23,11 +23,11 @@ pub async fn execute(
     engine: &Arc<Engine>,
     client: &ClientState,
     statement: &ast::Describe,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<Outcome, CqlError> {
     let schema = engine.schema();
     let keyspace = client.keyspace.as_deref();
-    let offset = offset(options, &schema)?;
+    let offset = offset(parameters, &schema)?;
     let (metadata, rows) = match &statement.target {
         DescribeTarget::Cluster => cluster(engine, keyspace),
         target => {
@@ -36,13 +36,13 @@ pub async fn execute(
             let rows = elements
                 .iter()
                 .skip(offset)
-                .take(page_size(options))
+                .take(page_size(parameters))
                 .map(|element| element_row(element, is_list, statement.with_internals))
                 .collect();
             (element_columns(is_list), rows)
         }
     };
-    let more = rows.len() == page_size(options);
+    let more = rows.len() == page_size(parameters);
     let next = more.then(|| paging_state(&schema, offset + rows.len()));
     Ok(Response::Rows(Rows::of_values(metadata, &rows, next)).into())
 }
@@ -59,8 +59,8 @@ fn is_list(target: &DescribeTarget) -> bool {
     )
 }
 
-fn page_size(options: &QueryOptions) -> usize {
-    options
+fn page_size(parameters: &QueryParameters) -> usize {
+    parameters
         .page_size
         .and_then(|size| usize::try_from(size).ok())
         .filter(|size| *size > 0)
@@ -127,8 +127,8 @@ fn paging_state(schema: &Schema, offset: usize) -> Bytes {
     state.freeze()
 }
 
-fn offset(options: &QueryOptions, schema: &Schema) -> Result<usize, CqlError> {
-    let Some(mut state) = options.paging_state.clone() else {
+fn offset(parameters: &QueryParameters, schema: &Schema) -> Result<usize, CqlError> {
+    let Some(mut state) = parameters.paging_state.clone() else {
         return Ok(0);
     };
     if state.len() != 24 {

@@ -10,7 +10,7 @@ use crate::analysis::select::SelectPlan;
 use crate::analysis::select::plan::Aggregation;
 use crate::analysis::{EvalContext, Plan, PlannedBatch};
 use crate::limits::guardrails::{Flag, Guard, Threshold, ThresholdKind, ValueKind};
-use crate::request::QueryOptions;
+use crate::request::QueryParameters;
 use crate::schema::Table;
 use crate::schema::names::is_system_name;
 
@@ -23,22 +23,22 @@ pub(crate) fn check(
     store: &Store,
     plan: &Plan,
     eval: &EvalContext<'_>,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<(), CqlError> {
     match plan {
-        Plan::Select(plan) => check_select(guard, plan, eval, options),
+        Plan::Select(plan) => check_select(guard, plan, eval, parameters),
         Plan::Modification(plan) => {
-            check_write(guard, store, options)?;
-            check_modification(guard, plan, eval, options)
+            check_write(guard, store, parameters)?;
+            check_modification(guard, plan, eval, parameters)
         }
         Plan::Batch(batch) => {
-            check_write(guard, store, options)?;
+            check_write(guard, store, parameters)?;
             if batch.attributes.has_timestamp() {
                 guard.require(Flag::UserTimestamps)?;
             }
             batch
                 .modifications()
-                .try_for_each(|plan| check_modification(guard, plan, eval, options))
+                .try_for_each(|plan| check_modification(guard, plan, eval, parameters))
         }
         Plan::Direct(_) => Ok(()),
     }
@@ -53,11 +53,11 @@ pub(crate) fn check_batch(
     store: &Store,
     batch: &PlannedBatch,
     eval: &EvalContext<'_>,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<(), CqlError> {
-    check_write(guard, store, options)?;
+    check_write(guard, store, parameters)?;
     for (plan, values) in batch.bound() {
-        check_modification(guard, plan, &EvalContext { values, ..*eval }, options)?;
+        check_modification(guard, plan, &EvalContext { values, ..*eval }, parameters)?;
     }
     Ok(())
 }
@@ -71,7 +71,7 @@ fn check_select(
     guard: &mut Guard,
     plan: &SelectPlan,
     eval: &EvalContext<'_>,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<(), CqlError> {
     let table = plan.table();
     if plan.allows_filtering && is_of_users(table) {
@@ -86,9 +86,9 @@ fn check_select(
     }
     guard.check_values(
         ValueKind::ReadConsistencyLevels,
-        &[&options.consistency.to_string()],
+        &[&parameters.consistency.to_string()],
     )?;
-    if let Some(size) = options.page_size {
+    if let Some(size) = parameters.page_size {
         guard.check(ThresholdKind::PageSize, &table.name, i64::from(size))?;
     }
     check_keys_in(guard, plan, eval)
@@ -128,8 +128,8 @@ fn check_keys_in(guard: &mut Guard, plan: &SelectPlan, eval: &EvalContext<'_>) -
 }
 
 /// Checks the guardrails of all kinds of writes.
-fn check_write(guard: &mut Guard, store: &Store, options: &QueryOptions) -> Result<(), CqlError> {
-    check_levels_of_write(guard, options)?;
+fn check_write(guard: &mut Guard, store: &Store, parameters: &QueryParameters) -> Result<(), CqlError> {
+    check_levels_of_write(guard, parameters)?;
     let disk = ThresholdKind::DataDiskUsage;
     if !guard.guardrails.guards(disk) {
         return Ok(());
@@ -141,9 +141,9 @@ fn check_write(guard: &mut Guard, store: &Store, options: &QueryOptions) -> Resu
 }
 
 /// Checks the consistency levels of a write. The level of conditions, which every request has, counts too, as in Cassandra.
-fn check_levels_of_write(guard: &mut Guard, options: &QueryOptions) -> Result<(), CqlError> {
-    let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
-    let levels = [options.consistency.to_string(), serial.to_string()];
+fn check_levels_of_write(guard: &mut Guard, parameters: &QueryParameters) -> Result<(), CqlError> {
+    let serial = parameters.serial_consistency.unwrap_or(Consistency::Serial);
+    let levels = [parameters.consistency.to_string(), serial.to_string()];
     guard
         .check_values(
             ValueKind::WriteConsistencyLevels,
@@ -156,12 +156,12 @@ fn check_modification(
     guard: &mut Guard,
     plan: &ModificationPlan,
     eval: &EvalContext<'_>,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<(), CqlError> {
     if plan.has_timestamp() {
         guard.require(Flag::UserTimestamps)?;
     }
-    check_timestamp(guard, plan, eval, options)?;
+    check_timestamp(guard, plan, eval, parameters)?;
     check_reads_of_lists(guard, plan)?;
     written_values::check(guard, plan, eval)
 }
@@ -190,7 +190,7 @@ fn check_timestamp(
     guard: &mut Guard,
     plan: &ModificationPlan,
     eval: &EvalContext<'_>,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<(), CqlError> {
     let kinds = [
         (ThresholdKind::MaximumTimestamp, 1),
@@ -203,7 +203,7 @@ fn check_timestamp(
         }
         // An invalid timestamp is refused where it is used.
         let own = plan.attributes.timestamp_us(eval).ok().flatten();
-        let Some(timestamp_us) = own.or(options.timestamp_us) else {
+        let Some(timestamp_us) = own.or(parameters.timestamp_us) else {
             continue;
         };
         let now_us = eval.clock.now_us();

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use helenus_cql::ast::BatchKind;
 use helenus_cql::error::CqlError;
+use helenus_cql::frame::forwarded::Share;
 
-use super::{batch_size, cas, confirm_error, eval_context, keep_part, lock, now_s};
+use super::{batch_size, cas, confirm_error, eval_context, keep_share, lock, now_s};
 use crate::analysis::modification::attributes::check_timestamp;
 use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPlan};
 use crate::analysis::{EvalContext, PlannedBatch, consistency};
@@ -14,7 +15,7 @@ use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::WriteAtomicity;
 use crate::failure::ExecutionError;
 use crate::limits::scope;
-use crate::request::{BoundValue, QueryOptions};
+use crate::request::{BoundValue, QueryParameters};
 use crate::response::{Outcome, Response};
 use crate::storage::ExecutionContext;
 
@@ -23,25 +24,29 @@ pub async fn execute(
     context: &Arc<ExecutionContext>,
     plan: &BatchPlan,
     values: &[BoundValue],
-    options: &QueryOptions,
+    parameters: &QueryParameters,
+    share: Option<&Share>,
 ) -> Result<Outcome, ExecutionError> {
-    let eval = eval_context(context, values, options);
-    let bounds = bind_all(plan.statements.iter().map(|statement| (statement, eval)))?;
+    let eval = eval_context(context, values, parameters);
+    let mut bounds = bind_all(plan.statements.iter().map(|statement| (statement, eval)))?;
+    keep_share(&mut bounds, share);
     let timestamp_us = plan.attributes.timestamp_us(&eval)?;
-    run(context, plan.kind, bounds, timestamp_us, options).await
+    run(context, plan.kind, &bounds, timestamp_us, parameters).await
 }
 
 /// Runs a BATCH message of the protocol.
 pub async fn execute_message(
     context: &Arc<ExecutionContext>,
     batch: &PlannedBatch,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
+    share: Option<&Share>,
 ) -> Result<Outcome, ExecutionError> {
     let statements = batch
         .bound()
-        .map(|(plan, values)| (plan, eval_context(context, values, options)));
-    let bounds = bind_all(statements)?;
-    run(context, batch.kind, bounds, None, options).await
+        .map(|(plan, values)| (plan, eval_context(context, values, parameters)));
+    let mut bounds = bind_all(statements)?;
+    keep_share(&mut bounds, share);
+    run(context, batch.kind, &bounds, None, parameters).await
 }
 
 /// Binds statements in turn. Errors in a statement's partition key are reported before other errors of any statement. In a batch with
@@ -90,19 +95,17 @@ fn bind_all<'p>(
 async fn run(
     context: &Arc<ExecutionContext>,
     kind: BatchKind,
-    mut bounds: Vec<BoundModification<'_>>,
+    bounds: &[BoundModification<'_>],
     timestamp_us: Option<i64>,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<Outcome, ExecutionError> {
-    keep_part(&mut bounds, &options.place);
-    let bounds = bounds.as_slice();
     if bounds.is_empty() {
         return Ok(Response::Void.into());
     }
     count_writes(context, bounds)?;
-    let now_s = now_s(context, options);
+    let now_s = now_s(context, parameters);
     if bounds.iter().any(|bound| bound.plan.is_conditional()) {
-        return Box::pin(cas::execute(context, bounds, options, now_s, true)).await;
+        return Box::pin(cas::execute(context, bounds, parameters, now_s, true)).await;
     }
     for bound in bounds {
         bound.plan.refuse_virtual()?;
@@ -113,7 +116,7 @@ async fn run(
         true => None,
         false => Some(lock(context, bounds).await?),
     };
-    let default_us = match timestamp_us.or(options.timestamp_us) {
+    let default_us = match timestamp_us.or(parameters.timestamp_us) {
         Some(timestamp_us) => timestamp_us,
         None => context.next_timestamp_us(),
     };
@@ -122,7 +125,7 @@ async fn run(
     let mut writes = WriteSet::under(locked.map(|locked| locked.guard));
     for bound in bounds {
         scope::checkpoint().await?;
-        consistency::check_read_of_write(&context.schema.load(), bound, options.consistency)?;
+        consistency::check_read_of_write(&context.schema.load(), bound, parameters.consistency)?;
         let timestamp_us = bound.timestamp_us.unwrap_or(default_us);
         let added = writes.add(context, bound, timestamp_us, now_s, None).await;
         confirm_error(context, &writes, added).await?;
@@ -135,7 +138,7 @@ async fn run(
         context.metrics.batch(kind, checked.partitions);
     }
     for bound in bounds.iter().filter(|bound| !bound.writes_nothing()) {
-        consistency::require_replicas(&context.schema.load(), &bound.plan.table, options.consistency)?;
+        consistency::require_replicas(&context.schema.load(), &bound.plan.table, parameters.consistency)?;
     }
     let together = WriteAtomicity {
         is_logged: kind == BatchKind::Logged,

@@ -20,7 +20,7 @@ use crate::execution::sampling::contended;
 use crate::execution::writes::commit::WriteAtomicity;
 use crate::execution::writes::{WriteSet, confirm};
 use crate::failure::ExecutionError;
-use crate::request::QueryOptions;
+use crate::request::QueryParameters;
 use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
 use crate::rows::{OwnedRow, PartitionKey, RowSelection};
 use crate::schema::{Column, ColumnKind, Table};
@@ -59,13 +59,13 @@ impl PreconditionRows {
 pub(super) async fn execute(
     context: &Arc<ExecutionContext>,
     bounds: &[BoundModification<'_>],
-    options: &QueryOptions,
+    parameters: &QueryParameters,
     now_s: i64,
     is_batch: bool,
 ) -> Result<Outcome, ExecutionError> {
     let (table, partition, request) = gather(bounds)?;
-    consistency::check_conditional(&context.schema.load(), table, options)?;
-    let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
+    consistency::check_conditional(&context.schema.load(), table, parameters)?;
+    let serial = parameters.serial_consistency.unwrap_or(Consistency::Serial);
     consistency::require_replicas(&context.schema.load(), table, serial)?;
     let locked = [(table.number, partition.token, Access::Alone)];
     let lock = context.lock_partitions(locked);
@@ -94,7 +94,7 @@ pub(super) async fn execute(
         }
         Tested::Holds(writes) => writes,
     };
-    consistency::require_replicas(&context.schema.load(), table, options.consistency)?;
+    consistency::require_replicas(&context.schema.load(), table, parameters.consistency)?;
     let together = WriteAtomicity {
         is_logged: false,
         is_locked: true,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use helenus_cql::value::to_cql_literal;
 
 use crate::engine::{Engine, EngineConfig};
-use crate::request::{ClientState, QueryOptions};
+use crate::request::{ClientState, QueryParameters};
 use crate::response::Response;
 
 pub(crate) struct Session {
@@ -39,7 +39,7 @@ impl Session {
     pub(crate) async fn run(&self, text: &str) -> String {
         match self
             .engine
-            .query(&self.client, text, &QueryOptions::default())
+            .query(&self.client, text, &QueryParameters::default())
             .await
         {
             Err(error) => format!("error: {error}"),

@@ -17,6 +17,7 @@ pub(crate) mod write_builder;
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
+use helenus_cql::frame::forwarded::Share;
 use smallvec::SmallVec;
 
 use super::now_s;
@@ -28,7 +29,7 @@ use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPl
 use crate::analysis::{EvalContext, PlannedBatch, consistency};
 use crate::cluster::Owner;
 use crate::failure::ExecutionError;
-use crate::request::{BoundValue, Place, QueryOptions};
+use crate::request::{BoundValue, QueryParameters};
 use crate::response::{Outcome, Response};
 use crate::rows::PartitionKey;
 use crate::schema::TableKind;
@@ -37,12 +38,12 @@ use crate::storage::{Access, ExecutionContext, LockRequest, PartitionGuard};
 fn eval_context<'a>(
     context: &'a ExecutionContext,
     values: &'a [BoundValue],
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> EvalContext<'a> {
     EvalContext {
         values,
         clock: context.clock.as_ref(),
-        protocol_version: options.protocol_version,
+        protocol_version: parameters.version.number(),
     }
 }
 
@@ -86,9 +87,9 @@ pub(crate) fn partitions(
     context: &ExecutionContext,
     plan: &ModificationPlan,
     values: &[BoundValue],
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<Vec<PartitionKey>, CqlError> {
-    Ok(BoundModification::new(plan, eval_context(context, values, options))?.partitions)
+    Ok(BoundModification::new(plan, eval_context(context, values, parameters))?.partitions)
 }
 
 /// Returns the partitions of each statement of a batch.
@@ -99,10 +100,10 @@ pub(crate) fn batch_partitions(
     context: &ExecutionContext,
     plan: &BatchPlan,
     values: &[BoundValue],
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<Vec<Vec<PartitionKey>>, CqlError> {
     plan.modifications()
-        .map(|one| partitions(context, one, values, options))
+        .map(|one| partitions(context, one, values, parameters))
         .collect()
 }
 
@@ -113,11 +114,11 @@ pub(crate) fn batch_partitions(
 pub(crate) fn message_partitions(
     context: &ExecutionContext,
     batch: &PlannedBatch,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<Vec<Vec<PartitionKey>>, CqlError> {
     batch
         .bound()
-        .map(|(plan, values)| partitions(context, plan, values, options))
+        .map(|(plan, values)| partitions(context, plan, values, parameters))
         .collect()
 }
 
@@ -134,9 +135,9 @@ fn require_own(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> 
 }
 
 /// Keeps only the partitions that this node must modify.
-fn keep_part(bounds: &mut [BoundModification<'_>], place: &Place) {
-    let Place::Part(parts) = place else { return };
-    for (bound, keys) in bounds.iter_mut().zip(parts.iter()) {
+fn keep_share(bounds: &mut [BoundModification<'_>], share: Option<&Share>) {
+    let Some(share) = share else { return };
+    for (bound, keys) in bounds.iter_mut().zip(share.iter()) {
         bound.partitions = keys.iter().cloned().map(PartitionKey::new).collect();
     }
 }
@@ -146,18 +147,19 @@ pub async fn execute(
     context: &Arc<ExecutionContext>,
     plan: &ModificationPlan,
     values: &[BoundValue],
-    options: &QueryOptions,
+    parameters: &QueryParameters,
+    share: Option<&Share>,
 ) -> Result<Outcome, ExecutionError> {
-    let now_s = now_s(context, options);
+    let now_s = now_s(context, parameters);
     let is_virtual = plan.table.kind == TableKind::Virtual;
     if plan.conditions.is_empty() && !is_virtual {
-        consistency::check_write(plan.table(), options.consistency)?;
+        consistency::check_write(plan.table(), parameters.consistency)?;
     }
     let mut bounds = [BoundModification::new(
         plan,
-        eval_context(context, values, options),
+        eval_context(context, values, parameters),
     )?];
-    keep_part(&mut bounds, &options.place);
+    keep_share(&mut bounds, share);
     if is_virtual {
         let [bound] = &bounds;
         if traces::delete(context, bound) {
@@ -167,22 +169,22 @@ pub async fn execute(
     }
     count_writes(context, &bounds)?;
     if !plan.conditions.is_empty() {
-        return Box::pin(cas::execute(context, &bounds, options, now_s, false)).await;
+        return Box::pin(cas::execute(context, &bounds, parameters, now_s, false)).await;
     }
     let [bound] = &bounds;
     let locked = lock(context, &bounds).await?;
     // The timestamp is taken under the lock, so that it is newer than those of conditional writes before it.
-    let timestamp_us = match bound.timestamp_us.or(options.timestamp_us) {
+    let timestamp_us = match bound.timestamp_us.or(parameters.timestamp_us) {
         Some(timestamp_us) => timestamp_us,
         None => context.next_timestamp_us(),
     };
     check_timestamp(timestamp_us)?;
-    consistency::check_read_of_write(&context.schema.load(), bound, options.consistency)?;
+    consistency::check_read_of_write(&context.schema.load(), bound, parameters.consistency)?;
     let mut writes = WriteSet::under(Some(locked.guard));
     let added = writes.add(context, bound, timestamp_us, now_s, None).await;
     confirm_error(context, &writes, added).await?;
     if !bound.writes_nothing() {
-        consistency::require_replicas(&context.schema.load(), plan.table(), options.consistency)?;
+        consistency::require_replicas(&context.schema.load(), plan.table(), parameters.consistency)?;
     }
     let together = WriteAtomicity {
         is_logged: false,
@@ -210,18 +212,20 @@ pub async fn execute_batch(
     context: &Arc<ExecutionContext>,
     plan: &BatchPlan,
     values: &[BoundValue],
-    options: &QueryOptions,
+    parameters: &QueryParameters,
+    share: Option<&Share>,
 ) -> Result<Outcome, ExecutionError> {
-    batch::execute(context, plan, values, options).await
+    batch::execute(context, plan, values, parameters, share).await
 }
 
 /// Runs a BATCH message of the protocol. Its statements are prepared or given as text, each with its own values.
 pub async fn run_batch_message(
     context: &Arc<ExecutionContext>,
     batch: &PlannedBatch,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
+    share: Option<&Share>,
 ) -> Result<Outcome, ExecutionError> {
-    batch::execute_message(context, batch, options).await
+    batch::execute_message(context, batch, parameters, share).await
 }
 
 #[cfg(test)]

@@ -1,26 +1,21 @@
 //! Coordination of a client's request: it runs on this node, at the owner of its partitions, or divided into parts.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, join_all};
-use helenus_cql::error::{CqlError, WriteType};
+use helenus_cql::error::{Consistency, CqlError, WriteType};
+use helenus_cql::frame::forwarded::Share;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::route::{OwnerPart, Route, route};
-use crate::analysis::Plan;
-use crate::cluster::{Backoff, Cluster, Forwarded, Origin, Owner, RemoteError};
-use crate::execution::modification::run_batch_message;
-use crate::execution::routing::request::{Request, RequestWork};
-use crate::execution::run_here;
+use super::serve::serve;
+use crate::cluster::{Backoff, Cluster, Owner, RemoteError, Request};
 use crate::execution::timing::Timing;
 use crate::failure::{ExecutionError, read_timeout, says_undone, unavailable, write_timeout};
 use crate::measurement;
-use crate::metrics::Side;
-use crate::request::{Place, QueryOptions};
+use crate::request::{ClientFrame, QueryParameters};
 use crate::response::{Outcome, PassedOn, Response};
-use crate::schema::TableKind;
 use crate::storage::ExecutionContext;
 use crate::trace;
 
@@ -43,210 +38,119 @@ impl From<Result<Outcome, ExecutionError>> for AttemptOutcome {
     }
 }
 
-impl Request<'_> {
-    /// Returns the error with the consistency of this client's request, which lower layers do not know.
-    fn client_error(&self, error: CqlError) -> CqlError {
-        let consistency = self.options.consistency;
-        match error {
-            CqlError::WriteTimeout { .. } => {
-                write_timeout(consistency, self.work.write_type().unwrap_or(WriteType::Simple))
-            }
-            CqlError::ReadTimeout { .. } => match self.work.write_type() {
-                None => read_timeout(consistency),
-                Some(_) => unavailable(consistency),
-            },
-            other => other,
-        }
-    }
-
-    /// Runs the request on this node.
-    async fn run_here(
-        &self,
-        context: &Arc<ExecutionContext>,
-        place: &Place,
-    ) -> Result<Outcome, ExecutionError> {
-        let options = match place {
-            Place::Coordinator => Cow::Borrowed(self.options),
-            place => Cow::Owned(QueryOptions {
-                place: place.clone(),
-                ..self.options.clone()
-            }),
-        };
-        match self.work {
-            RequestWork::Statement { planned, values } => {
-                let origin = Some(Origin {
-                    keyspace: self.keyspace,
-                    source: self.source,
-                    options: &options,
-                });
-                let (direct, client) = (self.direct, self.client);
-                run_here(context, direct, client, planned, values, &options, origin).await
-            }
-            RequestWork::Batch(batch) => run_batch_message(context, batch, &options).await,
-        }
-    }
-
-    /// Runs the request on this node. The answer is refused if it may be stale. An attempt that must be repeated counts neither as a
-    /// statement nor as a read. `timing` is that of this attempt.
-    pub async fn serve(
-        &self,
-        context: &Arc<ExecutionContext>,
-        cluster: &dyn Cluster,
-        place: &Place,
-        deadline: Instant,
-        timing: Timing,
-    ) -> Result<Outcome, ExecutionError> {
-        let mut served = self.try_to_serve(context, cluster, place, deadline).await;
-        let ended = match (&served, self.work) {
-            (Err(ExecutionError::NotOwned), _) => {
-                timing.forget();
-                None
-            }
-            (_, RequestWork::Statement { planned, .. }) => {
-                timing.end(context, Side::Local, planned, &self.source, None)
-            }
-            (_, RequestWork::Batch(batch)) => Some(timing.end_batch(context, Side::Local, batch, None)),
-        };
-        if let Ok(outcome) = &mut served {
-            outcome.ended = ended;
-        }
-        served
-    }
-
-    async fn try_to_serve(
-        &self,
-        context: &Arc<ExecutionContext>,
-        cluster: &dyn Cluster,
-        place: &Place,
-        deadline: Instant,
-    ) -> Result<Outcome, ExecutionError> {
-        if !self.work.reads() {
-            return self.run_here(context, place).await;
-        }
-        // This is read before the request runs, because the node may have had tablets until then.
-        let is_guest = cluster.has_left();
-        let term = cluster.lease_term();
-        let outcome = match self.work.write_type() {
-            // A read may be abandoned at its deadline. A write may not.
-            None => tokio::time::timeout_at(deadline, self.run_here(context, place))
-                .await
-                .unwrap_or_else(|_| Err(read_timeout(self.options.consistency).into()))?,
-            Some(_) => self.run_here(context, place).await?,
-        };
-        // A conditional write that was applied is not stale: it would have failed if another owner had written.
-        let is_applied = outcome.is_applied == Some(true);
-        let has_read = matches!(outcome.response, Response::Rows(_)) && !is_applied;
-        if has_read && self.reads_tablets() && !is_guest && !cluster.may_serve_since(term) {
-            return Err(ExecutionError::NotOwned);
-        }
-        Ok(outcome)
-    }
-
-    fn reads_tablets(&self) -> bool {
-        match self.work {
-            RequestWork::Statement { planned, .. } => match &planned.plan {
-                Plan::Select(plan) => plan.table().kind != TableKind::Virtual,
-                Plan::Direct(_) => false,
-                Plan::Modification(_) | Plan::Batch(_) => true,
-            },
-            RequestWork::Batch(_) => true,
-        }
+/// Returns the error with the consistency of a client's request, which lower layers do not know. `write_type` is `None` for reads and for
+/// statements that concern no rows.
+pub(crate) fn client_error(
+    error: CqlError,
+    consistency: Consistency,
+    write_type: Option<WriteType>,
+) -> CqlError {
+    match error {
+        CqlError::WriteTimeout { .. } => write_timeout(consistency, write_type.unwrap_or(WriteType::Simple)),
+        CqlError::ReadTimeout { .. } => match write_type {
+            None => read_timeout(consistency),
+            Some(_) => unavailable(consistency),
+        },
+        other => other,
     }
 }
 
-/// Runs a request of a client.
+/// Runs a request of a client. `timing` measures its first attempt, and has the time limit by the service level of the client's role.
 pub(crate) async fn run(
     context: &Arc<ExecutionContext>,
     cluster: &dyn Cluster,
     request: Request<'_>,
+    timing: Timing,
 ) -> Result<Outcome, CqlError> {
     let deadline = context.deadline();
-    let deadline = match request.timing.timeout {
+    let deadline = match timing.timeout {
         Some(timeout) => deadline.min(Instant::now() + timeout),
         None => deadline,
     };
-    run_part(context, cluster, request, Place::Coordinator, deadline)
+    let consistency = request.frame.parameters.consistency;
+    let request = Request {
+        token: request.work.token(),
+        ..request
+    };
+    run_part(context, cluster, request, deadline, timing)
         .await
-        .map_err(|error| request.client_error(error))
+        .map_err(|error| client_error(error, consistency, request.work.write_type()))
 }
 
 /// Repeats attempts until the request is done, has failed, or the deadline has passed.
-fn run_part<'a>(
-    context: &'a Arc<ExecutionContext>,
-    cluster: &'a dyn Cluster,
-    request: Request<'a>,
-    place: Place,
+async fn run_part(
+    context: &Arc<ExecutionContext>,
+    cluster: &dyn Cluster,
+    request: Request<'_>,
     deadline: Instant,
-) -> BoxFuture<'a, Result<Outcome, CqlError>> {
-    Box::pin(async move {
-        let mut backoff = Backoff::until(deadline, cluster);
-        let consistency = request.options.consistency;
-        let mut in_the_end = unavailable(consistency);
-        let mut place = place;
-        let mut is_first = true;
-        loop {
-            let routed = route(context, cluster, &request, &place)?;
-            if let (true, Some((kind, partitions))) = (is_first, routed.batch) {
-                context.metrics.batch(kind, partitions);
-            }
-            let timing = match is_first {
-                true => request.timing,
-                false => Timing::begin(None),
-            };
-            is_first = false;
-            let tried = match routed.route {
-                Route::Anywhere => {
-                    let served = request.serve(context, cluster, &place, deadline, timing);
-                    served.await.into()
-                }
-                Route::Owner(target) => {
-                    let parts = target.parts.clone();
-                    let tried = at_owner(context, cluster, &request, &place, target, deadline, timing).await;
-                    // Further attempts keep these keys. A key that the statement computes, such as a random one, would otherwise differ at
-                    // each attempt and could belong to another node.
-                    if let (AttemptOutcome::Moved, Place::Coordinator, Some(parts)) = (&tried, &place, parts)
-                    {
-                        place = Place::Part(parts);
-                    }
-                    tried
-                }
-                Route::Several(targets) => {
-                    return run_parts(context, cluster, request, targets, deadline).await;
-                }
-            };
-            match tried {
-                AttemptOutcome::Done(result) => return result,
-                AttemptOutcome::Moved => {}
-                AttemptOutcome::Unanswered(write_type) => in_the_end = write_timeout(consistency, write_type),
-            }
-            if !backoff.wait(cluster).await {
-                return Err(in_the_end);
-            }
+    timing: Timing,
+) -> Result<Outcome, CqlError> {
+    let mut backoff = Backoff::until(deadline, cluster);
+    let consistency = request.frame.parameters.consistency;
+    let mut unanswered = None;
+    let mut share: Option<Share> = None;
+    let mut first = Some(timing);
+    loop {
+        let request = Request {
+            share: share.as_ref().or(request.share),
+            ..request
+        };
+        let routed = match request.token {
+            Some(token) => Route::Owner(OwnerPart { token, share: None }).into(),
+            None => route(context, cluster, &request)?,
+        };
+        if let (Some(_), Some((kind, partitions))) = (first, routed.batch) {
+            context.metrics.batch(kind, partitions);
         }
-    })
+        // Further attempts are measured from their own beginning.
+        let timing = first.take().unwrap_or_else(|| Timing::begin(None));
+        let tried = match routed.route {
+            Route::Anywhere => serve(context, cluster, &request, deadline, timing).await.into(),
+            Route::Owner(target) => {
+                let tried = at_owner(context, cluster, &request, &target, deadline, timing).await;
+                if let AttemptOutcome::Moved = tried {
+                    // Further attempts keep these keys. A key that the statement computes, such as a random one, would otherwise differ at each
+                    // attempt and could belong to another node.
+                    share = share.or(target.share);
+                }
+                tried
+            }
+            Route::Several(targets) => {
+                return run_parts(context, cluster, request, targets, deadline, timing).await;
+            }
+        };
+        match tried {
+            AttemptOutcome::Done(result) => return result,
+            AttemptOutcome::Moved => {}
+            AttemptOutcome::Unanswered(write_type) => unanswered = Some(write_type),
+        }
+        if !backoff.wait(cluster).await {
+            return Err(match unanswered {
+                Some(write_type) => write_timeout(consistency, write_type),
+                None => unavailable(consistency),
+            });
+        }
+    }
 }
 
 async fn at_owner(
     context: &Arc<ExecutionContext>,
     cluster: &dyn Cluster,
     request: &Request<'_>,
-    place: &Place,
-    target: OwnerPart,
+    target: &OwnerPart,
     deadline: Instant,
     timing: Timing,
 ) -> AttemptOutcome {
     match cluster.owner(target.token) {
-        Owner::Here => {
-            let served = request.serve(context, cluster, place, deadline, timing);
-            served.await.into()
-        }
+        Owner::Here => serve(context, cluster, request, deadline, timing).await.into(),
         Owner::Unowned => AttemptOutcome::Moved,
         Owner::Peer(node) => {
-            let place = match target.parts {
-                Some(parts) => Place::Part(parts),
-                None => Place::Owner,
+            let request = Request {
+                token: Some(target.token),
+                share: target.share.as_ref(),
+                ..*request
             };
-            let mut tried = forward(context, cluster, request, place, node, deadline).await;
+            let mut tried = Box::pin(forward(cluster, &request, node, deadline)).await;
             if let AttemptOutcome::Done(Ok(outcome)) = &mut tried {
                 let tokens = cluster.tablet(target.token);
                 outcome.passed_on = Some(Box::new(PassedOn { tokens, node }));
@@ -257,26 +161,14 @@ async fn at_owner(
 }
 
 async fn forward(
-    context: &ExecutionContext,
     cluster: &dyn Cluster,
     request: &Request<'_>,
-    place: Place,
     node: Uuid,
     deadline: Instant,
 ) -> AttemptOutcome {
     trace::step(|| format!("Passing the request on to node {node}"));
-    let options = QueryOptions {
-        place,
-        ..request.options.clone()
-    };
-    let forwarded = Forwarded {
-        keyspace: request.keyspace,
-        source: request.source,
-        options: &options,
-        schema_version: context.schema().document_version,
-    };
     let requested_at = std::time::Instant::now();
-    let answer = cluster.execute(node, &forwarded, deadline).await;
+    let answer = cluster.execute(node, request, deadline).await;
     let ended = Some(measurement::waited_for_owner(node, requested_at));
     match answer {
         Ok(outcome) => AttemptOutcome::Done(Ok(Outcome { ended, ..outcome })),
@@ -284,46 +176,70 @@ async fn forward(
         Err(RemoteError::Failed(error)) => AttemptOutcome::Done(Err(error)),
         Err(RemoteError::NoAnswer(why)) => match request.work.write_type() {
             None => AttemptOutcome::Moved,
-            Some(write_type) if request.work.is_repeatable(&options) => {
-                AttemptOutcome::Unanswered(write_type)
-            }
+            Some(write_type) if request.is_repeatable() => AttemptOutcome::Unanswered(write_type),
             Some(write_type) => {
                 tracing::debug!(%node, why, "a write that was passed on has no answer");
-                AttemptOutcome::Done(Err(write_timeout(options.consistency, write_type)))
+                let consistency = request.frame.parameters.consistency;
+                AttemptOutcome::Done(Err(write_timeout(consistency, write_type)))
             }
         },
     }
 }
 
 /// Runs the parts of a request concurrently.
-async fn run_parts(
-    context: &Arc<ExecutionContext>,
-    cluster: &dyn Cluster,
-    request: Request<'_>,
+fn run_parts<'a>(
+    context: &'a Arc<ExecutionContext>,
+    cluster: &'a dyn Cluster,
+    request: Request<'a>,
     targets: Vec<OwnerPart>,
     deadline: Instant,
-) -> Result<Outcome, CqlError> {
-    let timestamp_us = match request.options.timestamp_us {
+    timing: Timing,
+) -> BoxFuture<'a, Result<Outcome, CqlError>> {
+    Box::pin(async move {
+        let dated = dated(context, &request);
+        let request = Request {
+            frame: ClientFrame {
+                parameters: &dated,
+                ..request.frame
+            },
+            timestamp_us: dated.timestamp_us,
+            ..request
+        };
+        let part = |target: &OwnerPart| {
+            let share = target.share.clone().unwrap_or_default();
+            async move {
+                let request = Request {
+                    share: Some(&share),
+                    ..request
+                };
+                run_part(context, cluster, request, deadline, timing).await
+            }
+        };
+        let results = join_all(targets.iter().map(part)).await;
+        joined(&request, results)
+    })
+}
+
+/// Returns the parameters with one timestamp for all parts. Each counter has a timestamp of its own.
+fn dated(context: &ExecutionContext, request: &Request<'_>) -> QueryParameters {
+    let parameters = request.frame.parameters;
+    let timestamp_us = match parameters.timestamp_us {
         None if !request.work.is_counter() => Some(context.next_timestamp_us()),
         given => given,
     };
-    let options = QueryOptions {
+    QueryParameters {
         timestamp_us,
-        ..request.options.clone()
-    };
-    let request = Request {
-        options: &options,
-        ..request
-    };
-    let part = |target: OwnerPart| {
-        let place = Place::Part(target.parts.unwrap_or_default());
-        run_part(context, cluster, request, place, deadline)
-    };
+        ..parameters.clone()
+    }
+}
+
+/// Returns the result of a request from those of its parts.
+fn joined(request: &Request<'_>, results: Vec<Result<Outcome, CqlError>>) -> Result<Outcome, CqlError> {
     let mut warnings = Vec::new();
     let mut begun = false;
     let mut ended: Option<std::time::Instant> = None;
     let mut failed = None;
-    for result in join_all(targets.into_iter().map(part)).await {
+    for result in results {
         match result {
             Ok(outcome) => {
                 begun = true;
@@ -339,7 +255,7 @@ async fn run_parts(
     match failed {
         // Parts of the request were done, or may have been.
         Some(error) if begun && says_undone(&error) => Err(write_timeout(
-            options.consistency,
+            request.frame.parameters.consistency,
             request.work.write_type().unwrap_or(WriteType::Simple),
         )),
         Some(error) => Err(error),

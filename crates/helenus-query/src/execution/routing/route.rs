@@ -1,20 +1,18 @@
 //! The node for a request.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_cql::ast::BatchKind;
 use helenus_cql::error::CqlError;
+use helenus_cql::frame::forwarded::Share;
 use smallvec::SmallVec;
 
-use super::request::{Request, RequestWork};
 use crate::analysis::Plan;
 use crate::analysis::modification::ModificationPlan;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Request, RequestWork};
 use crate::execution::modification::{batch_partitions, message_partitions, partitions};
 use crate::execution::select::run::tokens;
-use crate::request::{Parts, Place};
 use crate::rows::PartitionKey;
 use crate::schema::TableKind;
 use crate::storage::ExecutionContext;
@@ -35,7 +33,7 @@ pub(crate) struct OwnerPart {
     /// A token that the owner owns.
     pub token: i64,
     /// The partitions of the part. `None` if it is the whole request.
-    pub parts: Option<Parts>,
+    pub share: Option<Share>,
 }
 
 /// The route of a request, with facts that were found on the way.
@@ -61,7 +59,7 @@ struct RequestPartitions {
     batch: Option<BatchKind>,
 }
 
-/// Returns the route of the request, by the owners that are known now.
+/// Returns the route of a request whose token is not known before its values are bound, by the owners that are known now.
 ///
 /// # Errors
 /// Cassandra's, for invalid keys.
@@ -69,15 +67,14 @@ pub(crate) fn route(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
     request: &Request<'_>,
-    place: &Place,
 ) -> Result<Routed, CqlError> {
-    let options = request.options;
-    let is_coordinated = matches!(place, Place::Coordinator);
+    let parameters = request.frame.parameters;
+    let is_whole = request.share.is_none();
     let mut batch = None;
     let named = match request.work {
-        RequestWork::Statement { planned, values, .. } => match &planned.plan {
+        RequestWork::Statement { planned, values } => match &planned.plan {
             Plan::Select(plan) => {
-                let tokens = tokens(context, plan, values, options)?;
+                let tokens = tokens(context, plan, values, parameters)?;
                 return Ok(by_owner(cluster, &tokens).unwrap_or(Route::Anywhere).into());
             }
             // Each node has its own virtual tables.
@@ -85,32 +82,30 @@ pub(crate) fn route(
                 return Ok(Route::Anywhere.into());
             }
             Plan::Modification(plan) => RequestPartitions {
-                partitions: vec![partitions(context, plan, values, options)?],
+                partitions: vec![partitions(context, plan, values, parameters)?],
                 is_counter: plan.table().is_counter,
                 is_conditional: plan.is_conditional(),
                 batch: None,
             },
             Plan::Batch(plan) => {
-                let partitions = batch_partitions(context, plan, values, options)?;
+                let partitions = batch_partitions(context, plan, values, parameters)?;
                 let named = RequestPartitions::of_batch(plan.kind(), || plan.modifications(), partitions);
-                batch = is_coordinated
-                    .then(|| named.batch_size(plan.modifications()))
-                    .flatten();
+                batch = is_whole.then(|| named.batch_size(plan.modifications())).flatten();
                 named
             }
             Plan::Direct(_) => return Ok(Route::Anywhere.into()),
         },
         RequestWork::Batch(message) => {
-            let partitions = message_partitions(context, message, options)?;
+            let partitions = message_partitions(context, message, parameters)?;
             let named = RequestPartitions::of_batch(message.kind, || message.modifications(), partitions);
-            batch = is_coordinated
+            batch = is_whole
                 .then(|| named.batch_size(message.modifications()))
                 .flatten();
             named
         }
     };
     Ok(Routed {
-        route: named.within(place).route(cluster),
+        route: named.within(request.share).route(cluster),
         batch,
     })
 }
@@ -138,7 +133,7 @@ fn by_owner(cluster: &dyn Cluster, tokens: &[i64]) -> Option<Route> {
     let is_alone = rest.iter().all(|token| cluster.owner(*token) == owner);
     is_alone.then_some(Route::Owner(OwnerPart {
         token: *first,
-        parts: None,
+        share: None,
     }))
 }
 
@@ -165,10 +160,10 @@ impl RequestPartitions {
         Some((kind, partition_count(modifications, &self.partitions)))
     }
 
-    /// Returns the partitions that must be modified in that place.
-    fn within(mut self, place: &Place) -> RequestPartitions {
-        if let Place::Part(parts) = place {
-            self.partitions = parts
+    /// Returns the partitions of a share of the request. All if there is none.
+    fn within(mut self, share: Option<&Share>) -> RequestPartitions {
+        if let Some(share) = share {
+            self.partitions = share
                 .iter()
                 .map(|keys| keys.iter().cloned().map(PartitionKey::new).collect())
                 .collect();
@@ -186,7 +181,7 @@ impl RequestPartitions {
             let is_alone = tokens.iter().all(|token| token == first);
             let whole = Route::Owner(OwnerPart {
                 token: *first,
-                parts: self.batch.is_none().then(|| self.whole()),
+                share: self.batch.is_none().then(|| self.whole()),
             });
             return if is_alone { whole } else { Route::Anywhere };
         }
@@ -196,7 +191,7 @@ impl RequestPartitions {
                 // The owner of the first partition records the batch in its batch log first.
                 (None, BatchKind::Logged) => Route::Owner(OwnerPart {
                     token: *first,
-                    parts: None,
+                    share: None,
                 }),
                 (None, BatchKind::Unlogged | BatchKind::Counter) => Route::Anywhere,
             },
@@ -204,7 +199,7 @@ impl RequestPartitions {
         }
     }
 
-    fn whole(&self) -> Parts {
+    fn whole(&self) -> Share {
         let keys = |keys: &Vec<PartitionKey>| keys.iter().map(|key| key.bytes.clone()).collect();
         self.partitions.iter().map(keys).collect()
     }
@@ -215,24 +210,24 @@ impl RequestPartitions {
         if let (1, Some(first)) = (tablets.len(), tokens.first()) {
             return Route::Owner(OwnerPart {
                 token: *first,
-                parts: Some(self.whole()),
+                share: Some(self.whole()),
             });
         }
-        let mut targets: BTreeMap<i64, Vec<Vec<Bytes>>> = BTreeMap::new();
+        let mut shares: BTreeMap<i64, Vec<Vec<Bytes>>> = BTreeMap::new();
         for (at, keys) in self.partitions.iter().enumerate() {
             for key in keys {
-                let parts = targets
+                let share = shares
                     .entry(cluster.tablet(key.token).first)
                     .or_insert_with(|| vec![Vec::new(); self.partitions.len()]);
-                if let Some(part) = parts.get_mut(at) {
-                    part.push(key.bytes.clone());
+                if let Some(keys) = share.get_mut(at) {
+                    keys.push(key.bytes.clone());
                 }
             }
         }
-        let target = |(token, parts): (i64, Vec<Vec<Bytes>>)| OwnerPart {
+        let target = |(token, share): (i64, Vec<Vec<Bytes>>)| OwnerPart {
             token,
-            parts: Some(Arc::from(parts)),
+            share: Some(share.into()),
         };
-        Route::Several(targets.into_iter().map(target).collect())
+        Route::Several(shares.into_iter().map(target).collect())
     }
 }

@@ -15,7 +15,6 @@ use crate::storage::row_reads::RangeCursor;
 use crate::storage::row_reads::range_cursor::fitting::FittingRows;
 
 /// The rows to count.
-#[derive(Clone)]
 pub(crate) struct CountRequest {
     pub table: Arc<Table>,
     pub wanted: RowSelection,

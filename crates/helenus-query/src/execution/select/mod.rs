@@ -32,7 +32,7 @@ use helenus_cql::error::Consistency;
 use crate::analysis::select::SelectPlan;
 use crate::analysis::select::paging::PagingState;
 use crate::analysis::{EvalContext, Planned};
-use crate::cluster::Origin;
+use crate::cluster::Request;
 use crate::index::read::probe::ProbeLimits;
 use crate::storage::ExecutionContext;
 
@@ -51,6 +51,6 @@ pub(crate) struct SelectExecution<'a> {
     /// Remaining rows of LIMIT.
     pub rows_max: u32,
     /// The request that is sent to other nodes for their parts. `None` if this node reads everything.
-    pub origin: Option<Origin<'a>>,
+    pub request: Option<&'a Request<'a>>,
     pub warnings: Vec<String>,
 }

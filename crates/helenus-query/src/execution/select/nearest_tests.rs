@@ -14,7 +14,7 @@ use crate::index::nearest::directories;
 use crate::index::posting_lists::gaussian::gaussian;
 use crate::index::similarity::SimilarityFunction;
 use crate::index::splitting;
-use crate::request::{BoundValue, BoundValues, ClientState, QueryOptions};
+use crate::request::{BoundValue, BoundValues, ClientState, QueryParameters};
 use crate::response::{Response, Rows};
 use crate::schema::Index;
 
@@ -104,9 +104,9 @@ impl Node {
     }
 
     async fn run(&self, text: &str, values: Vec<Bytes>) -> Option<Rows> {
-        let options = QueryOptions {
+        let options = QueryParameters {
             values: BoundValues::Positional(values.into_iter().map(BoundValue::Set).collect()),
-            ..QueryOptions::default()
+            ..QueryParameters::default()
         };
         let outcome = self.engine().query(&self.client, text, &options).await;
         match outcome.unwrap_or_else(|error| panic!("{text}: {error}")).response {

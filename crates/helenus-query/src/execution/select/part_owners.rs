@@ -23,11 +23,11 @@ use crate::analysis::select::limits::NO_LIMIT;
 use crate::analysis::select::paging::PagingState;
 use crate::analysis::select::plan::Aggregation;
 use crate::analysis::{EvalContext, Planned};
-use crate::cluster::{Cluster, Forwarded, Origin, Owner, PartAnswer, RemoteError};
+use crate::cluster::{Cluster, Owner, PartAnswer, RemoteError, Request};
 use crate::execution::now_s;
 use crate::failure::ExecutionError;
 use crate::limits::scope;
-use crate::request::{BoundValue, Place, QueryOptions};
+use crate::request::{BoundValue, ClientFrame, QueryParameters};
 use crate::storage::ExecutionContext;
 use crate::trace;
 
@@ -39,9 +39,9 @@ pub(super) struct PartOwners<'a> {
     context: &'a ExecutionContext,
     cluster: &'a dyn Cluster,
     plan: &'a SelectPlan,
-    origin: Origin<'a>,
-    /// The options of the request to the owner of a part.
-    options: QueryOptions,
+    request: &'a Request<'a>,
+    /// The parameters of the request to the owner of a part.
+    parameters: QueryParameters,
     nodes: Mutex<HashMap<Uuid, Arc<PartNode>>>,
 }
 
@@ -56,7 +56,7 @@ struct PartNode {
 impl SelectExecution<'_> {
     /// Returns the other nodes for parts. `None` if this node reads their parts, row by row.
     pub(super) fn part_owners(&self) -> Option<PartOwners<'_>> {
-        let (cluster, origin) = (self.context.cluster()?, self.origin?);
+        let (cluster, request) = (self.context.cluster()?, self.request?);
         // A trace only shows the steps of one task.
         if trace::is_recording() {
             return None;
@@ -65,12 +65,11 @@ impl SelectExecution<'_> {
             context: self.context,
             cluster: cluster.as_ref(),
             plan: self.plan,
-            origin,
-            options: QueryOptions {
-                place: Place::Owner,
+            request,
+            parameters: QueryParameters {
                 now_s: Some(self.now_s),
                 paging_state: None,
-                ..origin.options.clone()
+                ..request.frame.parameters.clone()
             },
             nodes: Mutex::default(),
         })
@@ -104,19 +103,19 @@ impl PartOwners<'_> {
     }
 
     async fn request_from_node(&self, node: Uuid, part: &Part) -> Result<PartAnswer, RemoteError> {
-        let options = QueryOptions {
+        let parameters = QueryParameters {
             page_size: i32::try_from(part.rows_max).ok(),
             paging_state: part.resume.as_ref().map(PagingState::encode),
-            ..self.options.clone()
+            ..self.parameters.clone()
         };
-        let forwarded = Forwarded {
-            keyspace: self.origin.keyspace,
-            source: self.origin.source,
-            options: &options,
+        let request = Request {
+            frame: ClientFrame::from(&parameters),
+            token: Some(part.tokens.first),
             schema_version: self.context.schema().document_version,
+            ..*self.request
         };
         self.cluster
-            .read_part(node, &forwarded, part.tokens, self.deadline())
+            .read_part(node, &request, part.tokens, self.deadline())
             .await
     }
 
@@ -165,20 +164,20 @@ pub(crate) async fn serve(
     context: &Arc<ExecutionContext>,
     planned: &Arc<Planned>,
     values: &[BoundValue],
-    options: &QueryOptions,
+    parameters: &QueryParameters,
     tokens: TokenRange,
 ) -> Result<PartAnswer, ExecutionError> {
     let ctx = EvalContext {
         values,
         clock: context.clock.as_ref(),
-        protocol_version: options.protocol_version,
+        protocol_version: parameters.version.number(),
     };
-    let run = SelectExecution::of_part(context, planned, ctx, now_s(context, options))?;
+    let run = SelectExecution::of_part(context, planned, ctx, now_s(context, parameters))?;
     let filter = run.plan.restrictions.filter(&ctx)?;
     let work = run
         .part_work(&run.row_selection()?, &filter)
         .ok_or_else(not_in_parts)?;
-    let part = requested_part(options, tokens, run.plan).ok_or_else(not_in_parts)?;
+    let part = requested_part(parameters, tokens, run.plan).ok_or_else(not_in_parts)?;
     scope::step_aside().await;
     let _permit = match work.gives_rows() {
         true => None,
@@ -190,13 +189,13 @@ pub(crate) async fn serve(
 }
 
 /// Returns the part that [`PartOwners::request_from_node`] has encoded. `None` if it belongs to another table.
-fn requested_part(options: &QueryOptions, tokens: TokenRange, plan: &SelectPlan) -> Option<Part> {
+fn requested_part(parameters: &QueryParameters, tokens: TokenRange, plan: &SelectPlan) -> Option<Part> {
     let state = |state: &Bytes| PagingState::decode(state)?.of(&plan.table);
-    let rows_max = options.page_size.and_then(|size| u32::try_from(size).ok());
+    let rows_max = parameters.page_size.and_then(|size| u32::try_from(size).ok());
     Some(Part {
         tokens,
         rows_max: rows_max.unwrap_or(NO_LIMIT),
-        resume: options.paging_state.as_ref().map(state).transpose().ok()?,
+        resume: parameters.paging_state.as_ref().map(state).transpose().ok()?,
     })
 }
 

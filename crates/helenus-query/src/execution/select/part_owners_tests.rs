@@ -47,16 +47,16 @@ impl Halves {
     }
 
     /// Reads the part as its owner would.
-    async fn read(&self, forwarded: &Forwarded<'_>, tokens: TokenRange) -> Result<PartAnswer, RemoteError> {
+    async fn read(&self, request: &Request<'_>, tokens: TokenRange) -> Result<PartAnswer, RemoteError> {
         let engine = self.engine();
-        let Source::Text(text) = forwarded.source else {
+        let Source::Text(text) = request.source else {
             return Err(RemoteError::NoAnswer("only text is known".to_owned()));
         };
         let planned = engine
             .parse(text)
-            .and_then(|parsed| engine.plan(forwarded.keyspace, &parsed));
+            .and_then(|parsed| engine.plan(request.keyspace, &parsed));
         let planned = Arc::new(planned.map_err(RemoteError::Failed)?);
-        let served = serve(&engine.context, &planned, &[], forwarded.options, tokens);
+        let served = serve(&engine.context, &planned, &[], request.frame.parameters, tokens);
         let served = IS_PEER.scope((), served).await;
         served.map_err(|error| match error {
             ExecutionError::NotOwned => RemoteError::NotOwned,
@@ -138,20 +138,20 @@ impl Cluster for Halves {
 
     async fn refresh(&self) {}
 
-    async fn execute(&self, _: Uuid, _: &Forwarded<'_>, _: Instant) -> Result<Outcome, RemoteError> {
+    async fn execute(&self, _: Uuid, _: &Request<'_>, _: Instant) -> Result<Outcome, RemoteError> {
         not_here()
     }
 
     async fn read_part(
         &self,
         node: Uuid,
-        forwarded: &Forwarded<'_>,
+        request: &Request<'_>,
         tokens: TokenRange,
         _: Instant,
     ) -> Result<PartAnswer, RemoteError> {
         assert_eq!((node, tokens.first >= 0), (PEER, true));
         self.parts.fetch_add(1, Ordering::Relaxed);
-        (self.reply)(self.read(forwarded, tokens).await)
+        (self.reply)(self.read(request, tokens).await)
     }
 
     async fn get(
@@ -274,7 +274,7 @@ impl Joined {
 /// Returns the numbers in the only row, all of them bigints.
 async fn run(engine: &Arc<Engine>, text: &str) -> Result<Vec<i64>, CqlError> {
     let outcome = engine
-        .query(&ClientState::default(), text, &QueryOptions::default())
+        .query(&ClientState::default(), text, &QueryParameters::default())
         .await?;
     let Response::Rows(rows) = outcome.response else {
         return Ok(Vec::new());
@@ -321,9 +321,9 @@ async fn row_statements() -> Vec<(&'static str, Vec<Vec<Option<Bytes>>>)> {
 
 /// Returns the rows of all pages.
 async fn in_pages(engine: &Arc<Engine>, text: &str, page_size: Option<i32>) -> Vec<Vec<Option<Bytes>>> {
-    let mut options = QueryOptions {
+    let mut options = QueryParameters {
         page_size,
-        ..QueryOptions::default()
+        ..QueryParameters::default()
     };
     let mut found = Vec::new();
     loop {

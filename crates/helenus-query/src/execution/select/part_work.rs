@@ -125,7 +125,7 @@ impl ResultPage {
 /// The work on each part.
 #[derive(Clone)]
 pub(super) enum PartWork {
-    Count(CountRequest),
+    Count(Arc<CountRequest>),
     /// Collects rows into one group.
     Collect(Arc<CollectRequest>),
     /// Filters rows, or groups them within partitions, and gives result rows.
@@ -163,7 +163,7 @@ impl<'a> SelectExecution<'a> {
             consistency: Consistency::One,
             probe: ProbeLimits::default(),
             rows_max: NO_LIMIT,
-            origin: None,
+            request: None,
             warnings: Vec::new(),
         })
     }
@@ -199,13 +199,13 @@ impl<'a> SelectExecution<'a> {
             return None;
         }
         let packed = self.packed_filter(filter).filter(PackedFilter::is_complete)?;
-        Some(PartWork::Count(CountRequest {
+        Some(PartWork::Count(Arc::new(CountRequest {
             table: plan.table.clone(),
             wanted: wanted.clone(),
             filter: packed,
             counts_static_alone: self.finds_static(filter),
             renews_time: plan.timeout().is_none(),
-        }))
+        })))
     }
 
     fn collect_request(&self, wanted: &RowSelection) -> CollectRequest {

@@ -17,7 +17,7 @@ use crate::analysis::select::paging::PagingState;
 use crate::analysis::select::plan::Aggregation;
 use crate::analysis::select::similarity::AnnOrdering;
 use crate::analysis::{EvalContext, Planned, consistency};
-use crate::cluster::Origin;
+use crate::cluster::Request;
 use crate::execution::now_s;
 use crate::execution::rate_limits::count_read;
 use crate::execution::sampling::SampledRead;
@@ -25,7 +25,7 @@ use crate::failure::ExecutionError;
 use crate::index::lookup::{IndexLookup, lookups, ordered_range};
 use crate::index::read::probe::ProbeLimits;
 use crate::limits::scope::{self, LONG_ROW_BYTES};
-use crate::request::{BoundValue, QueryOptions};
+use crate::request::{BoundValue, QueryParameters};
 use crate::response::{Outcome, Response, Rows};
 use crate::rows::{PartitionKey, RowSelection};
 use crate::schema::{ColumnKind, TableKind};
@@ -35,31 +35,31 @@ use crate::storage::row_reads::passed_rows::PassedRows;
 /// Seconds by which the time of a read may lie before the current time. Such a read may still see cells that have expired since.
 const SETTLED_S: i64 = 10;
 
-/// Runs a SELECT. `plan` is the plan within `planned`.
+/// Runs a SELECT. `plan` is the plan within `planned`. Other nodes may read parts of the `request`.
 pub async fn execute(
     context: &Arc<ExecutionContext>,
     planned: &Arc<Planned>,
     plan: &SelectPlan,
     values: &[BoundValue],
-    options: &QueryOptions,
-    origin: Option<Origin<'_>>,
+    parameters: &QueryParameters,
+    request: Option<&Request<'_>>,
 ) -> Result<Outcome, ExecutionError> {
-    consistency::check_read(options.consistency)?;
+    consistency::check_read(parameters.consistency)?;
     let ctx = EvalContext {
         values,
         clock: context.clock.as_ref(),
-        protocol_version: options.protocol_version,
+        protocol_version: parameters.version.number(),
     };
-    let now_s = now_s(context, options);
+    let now_s = now_s(context, parameters);
     let limits = Limits::bind(plan.limit.as_ref(), plan.per_partition_limit.as_ref(), &ctx)?;
     plan.selection.check_constants(&ctx)?;
-    let state = options.paging_state.as_ref();
+    let state = parameters.paging_state.as_ref();
     let resume = state.map(|state| PagingState::decode(state)?.of(&plan.table));
     let resume = resume.transpose()?;
-    let is_paged = limits.are_paged(!matches!(plan.aggregation, Aggregation::None), options);
+    let is_paged = limits.are_paged(!matches!(plan.aggregation, Aggregation::None), parameters);
     let resume = resume.filter(|_| is_paged);
     if let (Some(point), None) = (&plan.point, &resume) {
-        return Ok(super::point::execute(context, plan, point, &ctx, now_s, options.consistency).await?);
+        return Ok(super::point::execute(context, plan, point, &ctx, now_s, parameters.consistency).await?);
     }
     let mut run = SelectExecution {
         context,
@@ -69,13 +69,13 @@ pub async fn execute(
         now_s,
         resume,
         is_paged,
-        consistency: options.consistency,
+        consistency: parameters.consistency,
         probe: ProbeLimits::default(),
         rows_max: limits.rows,
-        origin,
+        request,
         warnings: Vec::new(),
     };
-    match Box::pin(read(&mut run, limits, options)).await {
+    match Box::pin(read(&mut run, limits, parameters)).await {
         Ok(rows) => Ok(Response::Rows(rows).with(run.warnings)),
         Err(error) => Err(error.map_failed(|error| match error {
             CqlError::Invalid(_) | CqlError::FunctionFailure { .. } | CqlError::ReadFailure { .. } => {
@@ -90,10 +90,10 @@ pub async fn execute(
 async fn read(
     run: &mut SelectExecution<'_>,
     limits: Limits,
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<Rows, ExecutionError> {
     let (plan, ctx) = (run.plan, run.ctx);
-    let page = run.page_limit(limits, options)?;
+    let page = run.page_limit(limits, parameters)?;
     let limits = match &run.resume {
         Some(state) => Limits {
             rows: state.remaining.min(limits.rows),
@@ -132,12 +132,12 @@ pub(crate) fn tokens(
     context: &ExecutionContext,
     plan: &SelectPlan,
     values: &[BoundValue],
-    options: &QueryOptions,
+    parameters: &QueryParameters,
 ) -> Result<Vec<i64>, CqlError> {
     let ctx = EvalContext {
         values,
         clock: context.clock.as_ref(),
-        protocol_version: options.protocol_version,
+        protocol_version: parameters.version.number(),
     };
     if plan.table.kind == TableKind::Virtual {
         return Ok(Vec::new());
@@ -167,9 +167,13 @@ pub(crate) fn tokens(
 
 impl SelectExecution<'_> {
     /// Returns the size of a page. `None` if the result is not paged.
-    fn page_limit(&mut self, limits: Limits, options: &QueryOptions) -> Result<Option<PageLimit>, CqlError> {
+    fn page_limit(
+        &mut self,
+        limits: Limits,
+        parameters: &QueryParameters,
+    ) -> Result<Option<PageLimit>, CqlError> {
         let plan = self.plan;
-        let page_size = options
+        let page_size = parameters
             .page_size
             .and_then(|size| u32::try_from(size).ok())
             .filter(|size| *size > 0);
@@ -177,8 +181,12 @@ impl SelectExecution<'_> {
             if !matches!(plan.aggregation, Aggregation::None) {
                 return Err(CqlError::invalid("Top-K queries can not be run with aggregation"));
             }
-            let warnings =
-                nearest.check(limits.rows, limits.per_partition, page_size, options.consistency)?;
+            let warnings = nearest.check(
+                limits.rows,
+                limits.per_partition,
+                page_size,
+                parameters.consistency,
+            )?;
             self.warnings.extend(warnings);
             plan.restrictions.filter(&self.ctx)?;
             nearest.bind(&self.ctx, false)?;

@@ -9,7 +9,7 @@ use helenus_cql::value::to_cql_literal;
 
 use crate::engine::{Engine, EngineConfig};
 use crate::limits::Limits;
-use crate::request::{ClientState, QueryOptions};
+use crate::request::{ClientState, QueryParameters};
 use crate::response::{Outcome, Response, Rows};
 
 pub(super) struct Node {
@@ -57,10 +57,10 @@ impl Node {
         size: Option<i32>,
         state: Option<Bytes>,
     ) -> Result<Option<Rows>, CqlError> {
-        let options = QueryOptions {
+        let options = QueryParameters {
             page_size: size,
             paging_state: state,
-            ..QueryOptions::default()
+            ..QueryParameters::default()
         };
         Ok(match self.query(text, &options).await?.response {
             Response::Rows(rows) => Some(rows),
@@ -68,7 +68,7 @@ impl Node {
         })
     }
 
-    pub(super) async fn query(&self, text: &str, options: &QueryOptions) -> Result<Outcome, CqlError> {
+    pub(super) async fn query(&self, text: &str, options: &QueryParameters) -> Result<Outcome, CqlError> {
         self.engine.query(&self.client, text, options).await
     }
 

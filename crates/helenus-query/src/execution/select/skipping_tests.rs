@@ -8,7 +8,7 @@ use super::super::select_tests::{Node, show};
 use crate::engine::sampling::SamplingRequest;
 use crate::limits::Limits;
 use crate::metrics::sampling::SamplerKind;
-use crate::request::QueryOptions;
+use crate::request::QueryParameters;
 use crate::response::Response;
 
 const END_OF_PAGE: &str = "end of page";
@@ -171,10 +171,10 @@ fn select(random: &mut SmallRng) -> String {
 /// Returns the rows and warnings of all pages as text, or the error.
 async fn read(node: &Node, text: &str, page_size: Option<i32>, now_s: i64) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut options = QueryOptions {
+    let mut options = QueryParameters {
         page_size,
         now_s: Some(now_s),
-        ..QueryOptions::default()
+        ..QueryParameters::default()
     };
     loop {
         let outcome = match node.query(text, &options).await {
@@ -244,9 +244,9 @@ async fn filled(name: &str, random: &mut SmallRng, limits: Limits) -> Node {
         }
         let pattern = pick(random, &WRITES);
         let statement = fill(random, pattern);
-        let options = QueryOptions {
+        let options = QueryParameters {
             now_s: Some(now_s(&node)),
-            ..QueryOptions::default()
+            ..QueryParameters::default()
         };
         let written = node.query(&statement, &options).await;
         written.unwrap_or_else(|error| panic!("{statement}: {error}"));

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let proto = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder proto");
     let files = protox::compile([proto.join("node.proto")], [proto])?;
     let folder = tempfile::tempdir()?;
-    tonic_prost_build::configure().bytes(".").out_dir(folder.path()).compile_fds(files)?;
+    prost_build::Config::new().bytes(["."]).out_dir(folder.path()).compile_fds(files)?;
     let generated = std::fs::read_to_string(folder.path().join("helenus.rpc.v1.rs"))?;
     let digest = Sha256::digest(std::fs::read(proto.join("node.proto"))?);
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use helenus_cql::frame::ColumnSpec;
 use helenus_cql::value::json::to_json;
-use helenus_query::request::{ClientState, QueryOptions};
+use helenus_query::request::{ClientState, QueryParameters};
 use helenus_query::response::{Outcome, Response, Rows};
 use serde_json::{Value, json};
 
@@ -40,9 +40,9 @@ pub(super) async fn run(
         user: caller.user(),
         ..ClientState::default()
     };
-    let options = QueryOptions {
+    let options = QueryParameters {
         page_size: Some(ROWS_MAX),
-        ..QueryOptions::default()
+        ..QueryParameters::default()
     };
     let engine = console.reporter.engine.clone();
     let began = Instant::now();
@@ -66,7 +66,8 @@ pub(super) async fn run(
 
 fn report(outcome: &Outcome, took: Duration) -> Value {
     let mut report = match &outcome.response {
-        Response::Void => json!({ "kind": "void" }),
+        // Encoded results are for clients of the native protocol.
+        Response::Void | Response::Encoded(_) => json!({ "kind": "void" }),
         Response::Rows(rows) => rows_report(rows),
         Response::SetKeyspace(name) => json!({ "kind": "keyspace", "keyspace": name }),
         Response::SchemaChange(_) => json!({ "kind": "schema" }),

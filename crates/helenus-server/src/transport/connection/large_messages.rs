@@ -2,7 +2,7 @@
 
 use std::task::Context;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::response::QueryResult;
 use helenus_cql::frame::{
@@ -63,8 +63,8 @@ impl<B: Backend> Connection<B> {
         let (server, client) = (self.server.clone(), self.session.client.clone());
         let is_warned = self.session.is_warned.clone();
         let run = async move {
-            let request = match decode(decompressor, envelope) {
-                Ok(request) => request,
+            let (request, body) = match decode(decompressor, envelope) {
+                Ok(decoded) => decoded,
                 Err(error) => return StatementOutcome::refused(error),
             };
             if let Some(description) = description {
@@ -76,11 +76,11 @@ impl<B: Backend> Connection<B> {
                 Err(error) => return StatementOutcome::refused(error),
             };
             match request {
-                Request::Query(query) => run_query(server, client, version, query).await,
+                Request::Query(query) => run_query(server, client, query, body).await,
                 Request::Execute(execute) => {
-                    run_execute(server, client, version, execute, knows_tablets, is_warned).await
+                    run_execute(server, client, execute, body, knows_tablets, is_warned).await
                 }
-                Request::Batch(batch) => run_batch(server, client, version, batch).await,
+                Request::Batch(batch) => run_batch(server, client, batch, body).await,
                 Request::Prepare(prepare) => run_prepare(server, client, prepare, is_warned).await,
                 _ => StatementOutcome::refused(CqlError::Server("no request that takes long".to_owned())),
             }
@@ -97,9 +97,10 @@ impl<B: Backend> Connection<B> {
     }
 }
 
-fn decode(decompressor: Decompressor, envelope: Envelope) -> Result<Request, CqlError> {
+/// Returns the request and its body.
+fn decode(decompressor: Decompressor, envelope: Envelope) -> Result<(Request, Bytes), CqlError> {
     let envelope = decompressor.decompress(envelope).map_err(|error| error.error)?;
-    RequestMessage::decode(envelope).map(|message| message.request)
+    RequestMessage::decode_with_body(envelope).map(|(message, body)| (message.request, body))
 }
 
 /// Returns true if decoding, parsing and planning the request takes about a millisecond or more.
@@ -119,10 +120,10 @@ pub(super) async fn encode_if_long(
     info: &RequestInfo,
     message: &mut ResponseMessage,
 ) -> Option<BytesMut> {
-    let Response::Result(QueryResult::Rows(rows)) = &message.response else {
+    let Response::Result(result) = &message.response else {
         return None;
     };
-    if rows.content.len_bytes() < LONG_ANSWER_LEN {
+    if result.content_len() < LONG_ANSWER_LEN {
         return None;
     }
     scope::step_aside().await;

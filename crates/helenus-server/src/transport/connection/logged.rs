@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use helenus_cql::frame::QueryParameters;
 use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
-use helenus_cql::frame::{ProtocolVersion, QueryParameters};
 use helenus_cql::query_log::{Entry, LoggedStatement, Statements};
 
 use super::statement_summary::text;
@@ -24,15 +24,14 @@ impl LoggedRequest {
     pub fn begin<B: Backend>(
         server: &ServerState<B>,
         keyspace: Option<&str>,
-        version: ProtocolVersion,
         parameters: &QueryParameters,
     ) -> Option<Box<LoggedRequest>> {
         let log = server.full_query_log.running()?;
         let times = log.times();
-        let is_dated = parameters.default_timestamp.is_some();
+        let is_dated = parameters.timestamp_us.is_some();
         let entry = Entry {
             start_ms: times.start_ms,
-            protocol_version: version,
+            protocol_version: parameters.version,
             generated_timestamp_us: (!is_dated).then_some(times.timestamp_us),
             generated_now_s: times.now_s,
             keyspace: keyspace.map(str::to_owned),

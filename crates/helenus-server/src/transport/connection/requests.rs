@@ -5,7 +5,7 @@ use std::task::Context;
 use std::time::Instant;
 
 use helenus_cql::error::CqlError;
-use helenus_cql::frame::response::{AuthSuccess, QueryResult, Ready};
+use helenus_cql::frame::response::{AuthSuccess, Ready};
 use helenus_cql::frame::{CustomPayload, Envelope, Request, RequestMessage, Response, ResponseMessage};
 use helenus_query::limits::client_memory::{CHARGED_STEP, Charge, ClientMemory};
 use helenus_query::measurement::RequestMeasurement;
@@ -53,8 +53,8 @@ impl<B: Backend> Connection<B> {
         };
         let request_len = envelope.body.len();
         let cost_bytes = request_len + REQUEST_OVERHEAD_BYTES + self.memory.answer_len();
-        let message = match RequestMessage::decode(envelope) {
-            Ok(message) => message,
+        let (message, body) = match RequestMessage::decode_with_body(envelope) {
+            Ok(decoded) => decoded,
             Err(error) => return self.send_error(version, header.stream, error),
         };
         let mut measurement = RequestMeasurement::default();
@@ -83,7 +83,7 @@ impl<B: Backend> Connection<B> {
                     connected.count_text();
                 }
                 let client = self.session.client.clone();
-                self.run_request(begun, run_query(server, client, version, query), cx);
+                self.run_request(begun, run_query(server, client, query, body), cx);
             }
             Request::Execute(execute) => {
                 if let Some(connected) = &self.session.connected {
@@ -91,12 +91,12 @@ impl<B: Backend> Connection<B> {
                 }
                 let client = self.session.client.clone();
                 let is_warned = self.session.is_warned.clone();
-                let run = run_execute(server, client, version, execute, options.knows_tablets, is_warned);
+                let run = run_execute(server, client, execute, body, options.knows_tablets, is_warned);
                 self.run_request(begun, run, cx);
             }
             Request::Batch(batch) => {
                 let client = self.session.client.clone();
-                self.run_request(begun, run_batch(server, client, version, batch), cx);
+                self.run_request(begun, run_batch(server, client, batch, body), cx);
             }
             Request::Prepare(prepare) => {
                 let client = self.session.client.clone();
@@ -207,9 +207,9 @@ impl<B: Backend> Connection<B> {
 
 /// Counts the memory of a large response until it is encoded. `None` if the response is small.
 fn charge(memory: &Arc<ClientMemory>, message: &ResponseMessage) -> Option<Charge> {
-    let Response::Result(QueryResult::Rows(rows)) = &message.response else {
+    let Response::Result(result) = &message.response else {
         return None;
     };
-    let len = rows.content.len_bytes();
+    let len = result.content_len();
     (len >= CHARGED_STEP).then(|| memory.charge(len))
 }

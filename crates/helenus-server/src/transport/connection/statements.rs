@@ -8,7 +8,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{Batch, Execute, Prepare, Query};
 use helenus_cql::frame::response::{PageMetadata, QueryResult};
 use helenus_cql::frame::{ProtocolVersion, QueryParameters, Response, ResponseMessage, ResultMetadata, Rows};
-use helenus_query::request::{BoundValues, ClientState, Place, QueryOptions};
+use helenus_query::request::{ClientFrame, ClientState};
 use helenus_query::response::{Outcome, Response as Answer};
 
 use super::logged::LoggedRequest;
@@ -37,29 +37,11 @@ fn check_keyspace<B: Backend>(server: &ServerState<B>, keyspace: Option<&str>) -
     keyspace.map_or(Ok(()), |keyspace| server.backend.check_keyspace(keyspace))
 }
 
-/// Returns the values of a request.
-pub(super) fn values(parameters: QueryParameters) -> BoundValues {
-    match parameters.names {
-        Some(names) => BoundValues::Named(names.into_iter().zip(parameters.values).collect()),
-        None if parameters.values.is_empty() => BoundValues::None,
-        None => BoundValues::Positional(parameters.values),
-    }
-}
-
-/// Returns the options of a request for the engine, without those that the transport handles itself.
-fn options(mut parameters: QueryParameters, version: ProtocolVersion) -> QueryOptions {
-    QueryOptions {
-        consistency: parameters.consistency,
-        serial_consistency: parameters.serial_consistency,
-        page_size: parameters.page_size,
-        paging_state: parameters.paging_state.take(),
-        timestamp_us: parameters.default_timestamp,
-        now_s: parameters.now_in_seconds.map(i64::from),
-        keyspace: parameters.keyspace.take(),
-        values: values(parameters),
-        protocol_version: version.number(),
-        place: Place::Coordinator,
-        masks: false,
+/// Returns the parameters of a request with its body.
+fn frame<'f>(parameters: &'f QueryParameters, body: &'f Bytes) -> ClientFrame<'f> {
+    ClientFrame {
+        parameters,
+        body: Some(body),
     }
 }
 
@@ -69,6 +51,7 @@ fn answer(outcome: Outcome, page: impl FnOnce(&Rows) -> PageMetadata) -> Respons
         Answer::Void => QueryResult::Void,
         Answer::SetKeyspace(keyspace) => QueryResult::SetKeyspace(keyspace),
         Answer::SchemaChange(change) => QueryResult::SchemaChange(change),
+        Answer::Encoded(body) => QueryResult::Encoded(body),
         Answer::Rows(answered) => {
             let mut rows = Rows::new(answered.metadata, answered.content);
             rows.page = PageMetadata {
@@ -89,16 +72,16 @@ fn answer(outcome: Outcome, page: impl FnOnce(&Rows) -> PageMetadata) -> Respons
 pub(super) async fn run_query<B: Backend>(
     server: Arc<ServerState<B>>,
     client: Arc<ClientState>,
-    version: ProtocolVersion,
     query: Box<Query>,
+    body: Bytes,
 ) -> StatementOutcome<B::Prepared> {
     let Query { query, parameters } = *query;
     let skip = parameters.skip_metadata;
     let checked = check_keyspace(&server, parameters.keyspace.as_deref());
-    let logged = LoggedRequest::begin(&server, client.keyspace.as_deref(), version, &parameters);
-    let options = options(parameters, version);
+    let logged = LoggedRequest::begin(&server, client.keyspace.as_deref(), &parameters);
+    let frame = frame(&parameters, &body);
     let outcome = match checked {
-        Ok(()) => server.backend.query(&client, &query, &options).await,
+        Ok(()) => server.backend.query(&client, &query, frame).await,
         Err(error) => Err(error),
     };
     if let Some(logged) = logged.filter(|_| outcome.is_ok()) {
@@ -111,7 +94,7 @@ pub(super) async fn run_query<B: Backend>(
     StatementOutcome {
         summary: StatementSummary::Text {
             text: query,
-            values: options.values.len(),
+            values: parameters.values.len(),
         },
         result: outcome.map(|outcome| answer(outcome, page)),
     }
@@ -120,8 +103,8 @@ pub(super) async fn run_query<B: Backend>(
 pub(super) async fn run_execute<B: Backend>(
     server: Arc<ServerState<B>>,
     client: Arc<ClientState>,
-    version: ProtocolVersion,
     execute: Box<Execute>,
+    body: Bytes,
     knows_tablets: bool,
     is_warned: Arc<AtomicBool>,
 ) -> StatementOutcome<B::Prepared> {
@@ -136,27 +119,30 @@ pub(super) async fn run_execute<B: Backend>(
             return StatementOutcome::refused(error);
         }
     };
-    let skip = parameters.skip_metadata;
     // Unqualified names refer to the keyspace in which the statement was prepared.
     let keyspace = server.backend.keyspace(&prepared).or(client.keyspace.as_deref());
-    let logged = LoggedRequest::begin(&server, keyspace, version, &parameters);
-    let options = options(parameters, version);
+    let logged = LoggedRequest::begin(&server, keyspace, &parameters);
     let warning = match is_warned.load(Ordering::Relaxed) {
         true => None,
         false => server.backend.use_warning(&client, &prepared),
     };
     let warning = warning.filter(|_| !is_warned.swap(true, Ordering::Relaxed));
-    let outcome = server.backend.execute(&client, &prepared, &options).await;
+    let outcome = server
+        .backend
+        .execute(&client, &prepared, frame(&parameters, &body))
+        .await;
     if let Some(logged) = logged.filter(|_| outcome.is_ok()) {
         logged.record_single(server.backend.statement(&prepared)).await;
     }
-    let known = || server.backend.prepared_metadata(&prepared);
-    let page = |rows: &Rows| executed_metadata(rows, skip, result_metadata_id, version, known);
+    let page = |rows: &Rows| {
+        let metadata = server.backend.prepared_metadata(&prepared);
+        executed_metadata(rows, &metadata, result_metadata_id.as_ref(), &parameters)
+    };
     let answer = |mut outcome: Outcome| {
         if let Some(warning) = warning {
             outcome.warnings.insert(0, warning);
         }
-        let passed_on = outcome.passed_on.clone().filter(|_| knows_tablets);
+        let passed_on = outcome.passed_on.take().filter(|_| knows_tablets);
         ResponseMessage {
             custom_payload: passed_on.map(|passed_on| tablets::payload(&passed_on)),
             ..answer(outcome, page)
@@ -166,53 +152,37 @@ pub(super) async fn run_execute<B: Backend>(
         result: outcome.map(answer),
         summary: StatementSummary::Prepared {
             prepared,
-            values: options.values.len(),
+            values: parameters.values.len(),
         },
     }
 }
 
-/// Decides which metadata of columns is sent to a client that executes a prepared statement (Cassandra's `ExecuteMessage`).
+/// Returns the metadata that is sent with the rows of a prepared statement. `client_knows` is the id of the columns that a v5 client knows.
 ///
-/// A v5 client sends the id of the metadata that it knows, and receives the metadata again if that has changed. An older client cannot. Its
-/// metadata may only be left out if it never changed since the statement was prepared. Rows of a statement other than SELECT (a
-/// transaction's outcome) always carry their metadata, which a client must not remember.
+/// Rows of a statement other than SELECT (a transaction's outcome) always carry their metadata, which a client must not remember.
 fn executed_metadata(
     rows: &Rows,
-    skip: bool,
-    client_knows: Option<Bytes>,
-    version: ProtocolVersion,
-    prepared: impl FnOnce() -> Arc<ResultMetadata>,
+    prepared: &ResultMetadata,
+    client_knows: Option<&Bytes>,
+    parameters: &QueryParameters,
 ) -> PageMetadata {
-    let prepared = prepared();
     if prepared.columns.is_empty() {
         return PageMetadata::default();
     }
-    if version >= ProtocolVersion::V5 {
-        let current = rows.metadata.id();
-        if client_knows.as_deref() == Some(&current[..]) {
-            return PageMetadata {
-                skip,
-                ..PageMetadata::default()
-            };
-        }
-        let new_metadata_id = Some(Bytes::copy_from_slice(&current));
-        return PageMetadata {
-            new_metadata_id,
-            ..PageMetadata::default()
-        };
-    }
-    let unchanged = || Arc::ptr_eq(&prepared, &rows.metadata) || prepared.id() == rows.metadata.id();
-    PageMetadata {
-        skip: skip && unchanged(),
-        ..PageMetadata::default()
-    }
+    let (version, skip) = (parameters.version, parameters.skip_metadata);
+    let prepared_id = prepared.id();
+    let known_id: Option<&[u8]> = match version >= ProtocolVersion::V5 {
+        true => client_knows.map(AsRef::as_ref),
+        false => Some(&prepared_id),
+    };
+    PageMetadata::of_executed(&rows.metadata, known_id, skip, version)
 }
 
 pub(super) async fn run_batch<B: Backend>(
     server: Arc<ServerState<B>>,
     client: Arc<ClientState>,
-    version: ProtocolVersion,
     batch: Box<Batch>,
+    body: Bytes,
 ) -> StatementOutcome<B::Prepared> {
     let summary = StatementSummary::batch(&batch, server.audit.is_on());
     let Batch {
@@ -221,11 +191,11 @@ pub(super) async fn run_batch<B: Backend>(
         parameters,
     } = *batch;
     let checked = check_keyspace(&server, parameters.keyspace.as_deref());
-    let logged = LoggedRequest::begin(&server, client.keyspace.as_deref(), version, &parameters)
+    let logged = LoggedRequest::begin(&server, client.keyspace.as_deref(), &parameters)
         .map(|logged| logged.with_batch(&server, kind, &statements));
-    let options = options(parameters, version);
+    let frame = frame(&parameters, &body);
     let outcome = match checked {
-        Ok(()) => server.backend.batch(&client, kind, statements, &options).await,
+        Ok(()) => server.backend.batch(&client, kind, statements, frame).await,
         Err(error) => Err(error),
     };
     if let Some(logged) = logged.filter(|_| outcome.is_ok()) {

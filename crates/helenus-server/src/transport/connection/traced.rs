@@ -153,8 +153,8 @@ pub(super) fn describe<B: Backend>(server: &ServerState<B>, request: &Request) -
         Request::Execute(execute) => {
             if let Ok(prepared) = server.backend.prepared(&execute.id) {
                 show("query", parameter(server.backend.statement(&prepared)));
-                let values = super::statements::values(execute.parameters.clone());
-                for (name, value) in server.backend.bound_variables(&prepared, &values) {
+                let values = &execute.parameters.values;
+                for (name, value) in server.backend.bound_variables(&prepared, values) {
                     show(&name, value);
                 }
             }

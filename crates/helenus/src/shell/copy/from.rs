@@ -250,7 +250,7 @@ impl Import<'_, '_> {
         }
         self.keep_pace();
         let parameters = QueryParameters {
-            values,
+            values: values.into(),
             page_size: None,
             ..self.session.parameters(None)
         };
