@@ -30,8 +30,8 @@ mod storage;
 mod table;
 mod version;
 
-#[cfg(test)]
-mod test_writer;
+#[cfg(any(test, feature = "test-writer"))]
+pub mod test_writer;
 
 pub use clustering::{Bound, BoundKind};
 pub use column_type::ColumnType;

@@ -17,7 +17,7 @@ const LIVE: DeletionTime = DeletionTime {
 };
 
 /// Returns the bytes of the events. An empty static row is written where the events have none.
-pub(crate) fn encode(header: &SerializationHeader, events: &[Event]) -> Vec<u8> {
+pub fn encode(header: &SerializationHeader, events: &[Event]) -> Vec<u8> {
     let mut writer = Writer {
         header,
         out: Vec::new(),

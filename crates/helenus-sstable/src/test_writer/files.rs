@@ -20,28 +20,28 @@ const DELETION_TIME_EPOCH_S: i64 = 1_442_880_000;
 const CRC_CHUNK_BYTES: usize = 100;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Compression {
-    pub(crate) compressor: Compressor,
-    pub(crate) chunk_len: usize,
-    pub(crate) max_compressed_len: i32,
+pub struct Compression {
+    pub compressor: Compressor,
+    pub chunk_len: usize,
+    pub max_compressed_len: i32,
 }
 
 /// Properties of an SSTable but its rows. Types are names of classes.
 #[derive(Clone, Debug)]
-pub(crate) struct TestTable {
-    pub(crate) version: Version,
-    pub(crate) min_timestamp_us: i64,
-    pub(crate) min_local_deletion_s: i64,
-    pub(crate) min_ttl_s: i32,
-    pub(crate) key: &'static str,
-    pub(crate) clustering: Vec<&'static str>,
-    pub(crate) static_columns: Vec<(String, &'static str)>,
-    pub(crate) regular_columns: Vec<(String, &'static str)>,
-    pub(crate) compression: Option<Compression>,
+pub struct TestTable {
+    pub version: Version,
+    pub min_timestamp_us: i64,
+    pub min_local_deletion_s: i64,
+    pub min_ttl_s: i32,
+    pub key: &'static str,
+    pub clustering: Vec<&'static str>,
+    pub static_columns: Vec<(String, &'static str)>,
+    pub regular_columns: Vec<(String, &'static str)>,
+    pub compression: Option<Compression>,
 }
 
 impl TestTable {
-    pub(crate) fn new(version: Version) -> TestTable {
+    pub fn new(version: Version) -> TestTable {
         TestTable {
             version,
             min_timestamp_us: TIMESTAMP_EPOCH_US,
@@ -55,7 +55,7 @@ impl TestTable {
         }
     }
 
-    pub(crate) fn descriptor(&self) -> Descriptor {
+    pub fn descriptor(&self) -> Descriptor {
         Descriptor {
             version: self.version,
             id: SstableId::Sequence(1),
@@ -63,7 +63,7 @@ impl TestTable {
     }
 
     /// Returns the part of the header (`SerializationHeader.Serializer.serialize`).
-    pub(crate) fn header_bytes(&self) -> Bytes {
+    pub fn header_bytes(&self) -> Bytes {
         let mut out = Vec::new();
         put_vint(
             &mut out,
@@ -87,7 +87,7 @@ impl TestTable {
         out.into()
     }
 
-    pub(crate) fn header(&self) -> SerializationHeader {
+    pub fn header(&self) -> SerializationHeader {
         SerializationHeader::decode(self.version, &self.header_bytes()).unwrap()
     }
 
@@ -158,7 +158,7 @@ impl TestTable {
     }
 
     /// Returns Statistics.db (`MetadataSerializer.serialize`).
-    pub(crate) fn statistics_bytes(&self) -> Bytes {
+    pub fn statistics_bytes(&self) -> Bytes {
         let mut validation = Vec::new();
         put_short_bytes(&mut validation, b"org.apache.cassandra.dht.Murmur3Partitioner");
         validation.extend(0.01_f64.to_be_bytes());
@@ -195,12 +195,12 @@ impl TestTable {
     }
 
     /// Returns the decompressed data of the events.
-    pub(crate) fn data_bytes(&self, events: &[Event]) -> Vec<u8> {
+    pub fn data_bytes(&self, events: &[Event]) -> Vec<u8> {
         encode(&self.header(), events)
     }
 
     /// Returns all components.
-    pub(crate) fn folder(&self, events: &[Event]) -> MemoryFolder {
+    pub fn folder(&self, events: &[Event]) -> MemoryFolder {
         let data = self.data_bytes(events);
         let mut components = vec![(STATISTICS, self.statistics_bytes())];
         let stored = match self.compression {
@@ -266,7 +266,7 @@ impl TestTable {
         (stored, info)
     }
 
-    pub(crate) fn open(&self, folder: MemoryFolder) -> Result<SsTable, crate::SstableError> {
+    pub fn open(&self, folder: MemoryFolder) -> Result<SsTable, crate::SstableError> {
         SsTable::open(Arc::new(folder), &self.descriptor())
     }
 }

@@ -4,8 +4,8 @@ mod data;
 mod files;
 mod random;
 
-pub(crate) use files::{Compression, TestTable};
-pub(crate) use random::{Random, random_table};
+pub use files::{Compression, TestTable};
+pub use random::{Random, random_table};
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use crate::counter::{Shard, ShardKind};
 use crate::storage::Compressor;
 
 /// Appends an unsigned integer (`VIntCoding.writeUnsignedVInt`).
-pub(crate) fn put_vint(out: &mut Vec<u8>, value: u64) {
+pub fn put_vint(out: &mut Vec<u8>, value: u64) {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     let len = bits.div_ceil(7).min(9);
     let bytes = value.to_be_bytes();
@@ -31,18 +31,18 @@ pub(crate) fn put_vint(out: &mut Vec<u8>, value: u64) {
 }
 
 /// Appends the length as a vint, then the bytes.
-pub(crate) fn put_vint_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn put_vint_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_vint(out, bytes.len() as u64);
     out.extend(bytes);
 }
 
 /// Appends the length in two bytes, then the bytes.
-pub(crate) fn put_short_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn put_short_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(u16::try_from(bytes.len()).unwrap().to_be_bytes());
     out.extend(bytes);
 }
 
-pub(crate) fn counter_context(shards: &[Shard]) -> Vec<u8> {
+pub fn counter_context(shards: &[Shard]) -> Vec<u8> {
     let elements: Vec<u16> = (0_u16..)
         .zip(shards)
         .filter_map(|(index, shard)| match shard.kind {
@@ -63,7 +63,7 @@ pub(crate) fn counter_context(shards: &[Shard]) -> Vec<u8> {
     out
 }
 
-pub(crate) fn compress(compressor: Compressor, content: &[u8]) -> Vec<u8> {
+pub fn compress(compressor: Compressor, content: &[u8]) -> Vec<u8> {
     match compressor {
         Compressor::Lz4 => {
             let mut out = u32::try_from(content.len()).unwrap().to_le_bytes().to_vec();

@@ -25,10 +25,10 @@ const KINDS: [BoundKind; 6] = [
 ];
 
 /// A generator of numbers (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
+pub struct Random(pub u64);
 
 impl Random {
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -57,7 +57,7 @@ impl Random {
 }
 
 /// Returns a table and events that its files can contain.
-pub(crate) fn random_table(version: Version, seed: u64) -> (TestTable, Vec<Event>) {
+pub fn random_table(version: Version, seed: u64) -> (TestTable, Vec<Event>) {
     let mut random = Random(seed);
     let mut table = TestTable::new(version);
     table.min_timestamp_us += random.below(1 << 50) as i64 - (1 << 49);
