@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use super::folder_name::creation_time;
 use super::layout::{self, Layout, TableFolder};
-use super::{LeftOut, LeftOutReason, SchemaText, SourceOptions, Sources, SstableFile, TableFiles};
+use super::{LeftOut, LeftOutReason, SourceOptions, Sources, SstableFile, TableFiles};
 use crate::error::ImportError;
-use crate::schema::script::Script;
+use crate::schema::script::{SchemaText, Script};
 use crate::table_name::TableName;
 
 /// The SSTables of a table by generation. `None` is the generation of folders whose names have no id.

@@ -69,7 +69,11 @@ impl Layout {
         snapshot: Option<&str>,
     ) -> Result<(), ImportError> {
         if is_system_keyspace(keyspace) {
-            let left_out = (LeftOutReason::SystemKeyspace, keyspace.to_owned(), path.to_owned());
+            let left_out = (
+                LeftOutReason::SystemKeyspace,
+                keyspace.to_owned(),
+                path.to_owned(),
+            );
             self.left_out.push(left_out);
             return Ok(());
         }

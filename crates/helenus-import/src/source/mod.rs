@@ -18,6 +18,7 @@ use helenus_sstable::{Descriptor, LocalFolder, SsTable};
 use uuid::Uuid;
 
 use crate::error::ImportError;
+use crate::schema::script::SchemaText;
 use crate::table_name::TableName;
 
 /// Places to read.
@@ -36,13 +37,6 @@ pub struct Sources {
     /// The texts of all schema.cql, without duplicates.
     pub schemas: Vec<SchemaText>,
     pub left_out: Vec<LeftOut>,
-}
-
-/// A file with statements of a schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchemaText {
-    pub path: PathBuf,
-    pub text: String,
 }
 
 /// The SSTables of a table in all sources.
