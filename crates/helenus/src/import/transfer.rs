@@ -236,8 +236,12 @@ impl TableImport<'_> {
             drop(answers);
             let mut noted = Instant::now();
             for answer in answered {
-                let Some(acknowledged) = answer.map_err(|error| failed.get_or_insert(error)).ok() else {
-                    continue;
+                let acknowledged = match answer {
+                    Ok(acknowledged) => acknowledged,
+                    Err(error) => {
+                        failed.get_or_insert(error);
+                        continue;
+                    }
                 };
                 self.progress.advance(acknowledged.bytes_read, acknowledged.rows);
                 sent.add(acknowledged);
