@@ -95,8 +95,8 @@ impl Sources {
     /// Finds all SSTables and schemas.
     ///
     /// # Errors
-    /// If a folder can't be read or has nothing to import, an SSTable is incomplete or in a version that can't be read, or the generation
-    /// of a table is unclear.
+    /// If a folder can't be read or has nothing to import, or the generation of a table is unclear. An SSTable that is incomplete or in a
+    /// version that can't be read is an error too.
     pub fn find(options: &SourceOptions) -> Result<Sources, ImportError> {
         collect::find(options)
     }

@@ -52,7 +52,7 @@ pub struct TableLayout {
     pub is_counter: bool,
 }
 
-/// What is known of the table beside its SSTables.
+/// The known columns of a table, beside those of its SSTables.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KnownTable<'a> {
     /// The table on the target. `None` if there is no target, or the table isn't made yet.

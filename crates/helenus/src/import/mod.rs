@@ -3,8 +3,12 @@
 //! The command merges the SSTables of each table (crate `helenus-import`), and sends the rows with `INSERT … ROWS ?` over CQL. Batches are
 //! idempotent: they carry the timestamps of the source, so any of them may be sent again.
 //!
-//! `args` has the options, `target` the connection and the target's schema, `prepare` the schema's part of the work, `transfer` the rows'
-//! part with `sender`, `pace` and `progress`, `state` the file to go on from, and `report` the result.
+//! - `args`: the options;
+//! - `target`: the connection, and the target's schema;
+//! - `prepare`: the schema's part of the work;
+//! - `transfer`: the rows' part, with `sender`, `window`, `pace` and `progress`;
+//! - `state`: the file to go on from;
+//! - `report`: the result.
 
 mod args;
 mod pace;

@@ -10,7 +10,7 @@ use helenus_import::source::Sources;
 use super::args::ImportArgs;
 use super::target::Target;
 
-/// What is known of the tables before their rows are imported.
+/// The tables before their rows are imported, and the schema's part of the report.
 pub struct Prepared {
     pub tables: BTreeMap<TableName, KnownShapes>,
     pub report: SchemaReport,

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
 use helenus_cql::frame::request::Execute;
@@ -12,11 +12,14 @@ use helenus_cql::frame::{BoundValue, BoundValues, QueryParameters, Request};
 
 use super::window::Window;
 use crate::shell::client::{Client, Login, Server, StatementError};
+use crate::shell::interrupt::Interrupt;
 
 /// Tries of a batch before the import stops.
 const TRIES_MAX: u32 = 12;
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
+/// Maximum time between two checks for Ctrl-C.
+const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A sender to one node.
 pub struct Sender<'a> {
@@ -51,7 +54,7 @@ impl<'a> Sender<'a> {
 
     /// Sends a blob until it is acknowledged.
     pub fn send(&mut self, blob: &Bytes) -> Result<()> {
-        thread::sleep(self.window.delay(blob.len()));
+        pause(self.window.delay(blob.len()), &self.server.interrupt);
         let mut backoff = BACKOFF_FIRST;
         for tries in 1.. {
             let started = Instant::now();
@@ -62,13 +65,13 @@ impl<'a> Sender<'a> {
                 }
                 Err(Failure::Final(error)) => return Err(error),
                 Err(Failure::Again { error, .. }) if tries >= TRIES_MAX || self.server.interrupt.is_set() => {
-                    return Err(error.context(format!("{} tries failed", tries)));
+                    return Err(error.context(format!("{tries} tries failed")));
                 }
                 Err(Failure::Again { is_overload, .. }) => {
                     if is_overload {
                         self.window.overloaded();
                     }
-                    thread::sleep(backoff);
+                    pause(backoff, &self.server.interrupt);
                     backoff = (backoff * 2).min(BACKOFF_MAX);
                 }
             }
@@ -161,7 +164,14 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// Adds the table to the error of a batch.
-pub fn of_table<T>(result: Result<T>, table: &str) -> Result<T> {
-    result.with_context(|| format!("{table}: the target refused rows"))
+/// Sleeps, but not after Ctrl-C.
+fn pause(time: Duration, interrupt: &Interrupt) {
+    let end = Instant::now() + time;
+    while !interrupt.is_set() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        thread::sleep(left.min(INTERRUPT_CHECK_INTERVAL));
+    }
 }

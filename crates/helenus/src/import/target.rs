@@ -72,7 +72,10 @@ impl Target {
         }
         for table in ["local", "peers"] {
             for row in self.select(&format!("SELECT data_center FROM system.{table}"))? {
-                schema.data_centers.insert(text(&row, "data_center")?);
+                // A node that is just joining may have none.
+                if row.contains_key("data_center") {
+                    schema.data_centers.insert(text(&row, "data_center")?);
+                }
             }
         }
         self.read_types(&mut schema)?;

@@ -19,7 +19,7 @@ use super::args::{Counters, ImportArgs};
 use super::prepare::KnownShapes;
 use super::progress::Progress;
 use super::report::{Report, TableReport};
-use super::sender::{Sender, of_table};
+use super::sender::Sender;
 use super::state::State;
 use super::target::Target;
 use super::window::Window;
@@ -100,7 +100,7 @@ struct Acknowledged {
     statistics: Statistics,
 }
 
-/// What the acknowledgements say.
+/// The sum of the acknowledgements.
 #[derive(Default)]
 struct Sent {
     statistics: Statistics,
@@ -262,21 +262,19 @@ impl TableImport<'_> {
         table.statistics = sent.statistics;
         table.bytes = sent.bytes_read;
         let result = match (failed, read) {
-            (Some(error), _) => Err(error),
-            (None, read) => read,
-        };
-        let result = result.and_then(|(statistics, bytes_read)| {
-            table.statistics = statistics;
-            table.bytes = bytes_read;
-            match interrupt.is_set() {
-                true => bail!("interrupted by Ctrl-C; run the command again"),
-                false => Ok(()),
+            _ if interrupt.is_set() => Err(anyhow!("interrupted by Ctrl-C; run the command again")),
+            (Some(error), _) => Err(error.context(format!("{name}: rows can't be sent"))),
+            (None, Ok((statistics, bytes_read))) => {
+                table.statistics = statistics;
+                table.bytes = bytes_read;
+                Ok(())
             }
-        });
+            (None, Err(error)) => Err(error),
+        };
         if let (Err(_), Some(state), Some(token)) = (&result, state, sent.resume_token) {
             state.reach(self.name, token)?;
         }
-        of_table(result, &name)
+        result
     }
 }
 
