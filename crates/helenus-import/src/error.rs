@@ -13,7 +13,7 @@ pub enum ImportError {
     #[error(transparent)]
     Sstable(#[from] SstableError),
     /// A file or folder can't be read.
-    #[error("{}: {error}. Check the path and its permissions.", path.display())]
+    #[error("{}: {error}. Check the path and its permissions.", .path.display())]
     Io { path: PathBuf, error: io::Error },
     /// The sources contain something that can't be imported, in words.
     #[error("{0}")]

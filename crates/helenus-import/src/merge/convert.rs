@@ -45,10 +45,10 @@ pub(super) fn pack(row: &Row, targets: &Targets, statistics: &mut Statistics) ->
             builder.cell(id, converted);
             continue;
         };
-        if complex != Some(id) {
-            if let Some(before) = complex.replace(id) {
-                builder.complex_cells(before, elements.drain(..));
-            }
+        if complex != Some(id)
+            && let Some(before) = complex.replace(id)
+        {
+            builder.complex_cells(before, elements.drain(..));
         }
         elements.push((path.clone(), converted));
     }

@@ -161,8 +161,11 @@ fn sstables(path: &Path) -> Result<Vec<SstableFile>, ImportError> {
             folder.display_name(log)
         )));
     }
+    // A component that is being written ends with this (`Descriptor.TMP_EXT`).
+    let is_temporary = |component: &String| component.ends_with(".tmp");
     sstables
         .into_iter()
+        .filter(|listed| !listed.components.iter().all(is_temporary))
         .map(|listed| {
             listed
                 .check_complete()

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 
 /// Ids as time UUIDs; the second is the later one.
-const OLD: &str = "5a1c395000011110aa00000000000001";
+const OLD: &str = "5a1c395000014110aa00000000000001";
 const OLD_V1: &str = "5a1c39500001111eaa00000000000001";
 const NEW_V1: &str = "6b1c39500001111eaa00000000000001";
 
