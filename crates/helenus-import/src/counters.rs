@@ -25,7 +25,10 @@ impl CounterVersions {
         if let FileKind::Deleted { local_deletion_s } = cell.kind {
             let known = self.tombstone.as_ref().map(|known| known.timestamp_us);
             if known < Some(cell.timestamp_us) {
-                self.tombstone = Some(Cell::tombstone(cell.timestamp_us, local_deletion_s));
+                self.tombstone = Some(Cell::tombstone(
+                    cell.timestamp_us,
+                    local_deletion_s.clamp(0, i64::from(u32::MAX)),
+                ));
             }
             return Ok(());
         }

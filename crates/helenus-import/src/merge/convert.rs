@@ -8,9 +8,14 @@ use super::statistics::Statistics;
 use crate::table::{Target, Targets};
 
 /// Returns the packed row, whose column ids are positions in the statement's list. `None` if nothing of the row is imported.
-pub(super) fn pack(row: &Row, targets: &Targets, statistics: &mut Statistics) -> Option<Bytes> {
+pub(super) fn pack(
+    row: &Row,
+    has_liveness: bool,
+    targets: &Targets,
+    statistics: &mut Statistics,
+) -> Option<Bytes> {
     let mut builder = RowBuilder::new();
-    head(row, &mut builder, statistics);
+    head(row, has_liveness, &mut builder, statistics);
     let mut hint = 0;
     for deletion in &row.complex_deletions {
         match targets.find(&deletion.column, &mut hint) {
@@ -59,8 +64,8 @@ pub(super) fn pack(row: &Row, targets: &Targets, statistics: &mut Statistics) ->
 }
 
 /// Adds the liveness and the deletion of a row.
-pub(super) fn head(row: &Row, builder: &mut RowBuilder, statistics: &mut Statistics) {
-    let liveness = row.liveness.map(|liveness| Liveness {
+pub(super) fn head(row: &Row, has_liveness: bool, builder: &mut RowBuilder, statistics: &mut Statistics) {
+    let liveness = row.liveness.filter(|_| has_liveness).map(|liveness| Liveness {
         timestamp_us: liveness.timestamp_us,
         expiry: liveness.expiry.map(expiry_of),
     });
@@ -102,7 +107,7 @@ fn convert_cell(cell: &helenus_sstable::Cell, statistics: &mut Statistics) -> Ce
         }
         CellKind::Deleted { local_deletion_s } => {
             statistics.tombstones += 1;
-            Cell::tombstone(cell.timestamp_us, local_deletion_s)
+            Cell::tombstone(cell.timestamp_us, valid_seconds(local_deletion_s))
         }
     }
 }
@@ -110,13 +115,19 @@ fn convert_cell(cell: &helenus_sstable::Cell, statistics: &mut Statistics) -> Ce
 fn expiry_of(expiry: helenus_sstable::Expiry) -> Expiry {
     Expiry {
         ttl_s: expiry.ttl_s,
-        expires_at_s: expiry.expires_at_s,
+        expires_at_s: valid_seconds(expiry.expires_at_s),
     }
 }
 
 pub(super) fn deletion_of(time: DeletionTime) -> Deletion {
     Deletion {
         timestamp_us: time.timestamp_us,
-        local_deletion_s: time.local_deletion_s,
+        local_deletion_s: valid_seconds(time.local_deletion_s),
     }
+}
+
+/// Returns a time in s since 1970 that the target accepts. Old versions wrote negative ones when a TTL overflowed (CASSANDRA-14092). They read
+/// such cells as expired, which those of 1970 are as well.
+pub(super) fn valid_seconds(seconds: i64) -> i64 {
+    seconds.clamp(0, i64::from(u32::MAX))
 }

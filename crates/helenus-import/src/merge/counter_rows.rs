@@ -28,7 +28,7 @@ pub(super) fn merge<'a>(
     let mut builder = RowBuilder::new();
     let mut counters: BTreeMap<ColumnId, CounterVersions> = BTreeMap::new();
     for (row, input) in versions {
-        head(row, &mut builder, statistics);
+        head(row, false, &mut builder, statistics);
         let mut hint = 0;
         for cell in &row.cells {
             match input.targets.find(&cell.column, &mut hint) {

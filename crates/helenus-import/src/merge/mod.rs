@@ -13,7 +13,11 @@ mod input;
 mod statistics;
 
 #[cfg(test)]
+mod fixture;
+#[cfg(test)]
 mod merge_tests;
+#[cfg(test)]
+mod special_tests;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -229,7 +233,12 @@ impl Merge {
             let Some(input) = self.inputs.get(input) else {
                 continue;
             };
-            packed.extend(convert::pack(row, &input.targets, &mut self.statistics));
+            packed.extend(convert::pack(
+                row,
+                self.layout.has_liveness,
+                &input.targets,
+                &mut self.statistics,
+            ));
         }
         match packed.as_slice() {
             [] => Ok(None),

@@ -1,6 +1,6 @@
 //! The columns of a table, from CREATE TABLE and ALTER TABLE or from the target's schema.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use helenus_cql::ast::{ColumnDefinition, CreateTable, TableChange};
 use helenus_cql::types::CqlType;
@@ -51,8 +51,6 @@ pub struct TableShape {
     pub dropped: BTreeMap<String, i64>,
     /// True for a table WITH COMPACT STORAGE.
     pub is_compact: bool,
-    /// Columns of a compact table that no statement can name, except that of a type without values.
-    pub hidden: BTreeSet<String>,
 }
 
 impl TableShape {

@@ -50,6 +50,8 @@ pub struct TableLayout {
     pub columns: Vec<TableColumn>,
     pub left_out: Vec<LeftOutColumn>,
     pub is_counter: bool,
+    /// False for tables of counters and compact tables, whose rows exist by their cells alone.
+    pub has_liveness: bool,
 }
 
 /// The known columns of a table, beside those of its SSTables.
@@ -94,6 +96,7 @@ impl TableLayout {
             columns: Vec::new(),
             left_out: Vec::new(),
             is_counter: false,
+            has_liveness: true,
         };
         let mut columns: BTreeMap<String, TableColumn> = BTreeMap::new();
         for sstable in sstables.iter() {
@@ -109,6 +112,8 @@ impl TableLayout {
             .sort_by_key(|column| (column.kind != ColumnKind::Static, column.ty.is_multicell()));
         layout.is_counter = layout.columns.iter().any(|column| column.ty.is_counter())
             || known.shape().is_some_and(TableShape::is_counter);
+        let is_compact = known.shape().is_some_and(|shape| shape.is_compact);
+        layout.has_liveness = !layout.is_counter && !is_compact;
         Ok(layout)
     }
 
@@ -171,10 +176,6 @@ impl TableLayout {
         let dropped_us = known.dropped_us(name);
         let wanted = match known.shape() {
             None => None,
-            Some(shape) if shape.hidden.contains(name) => {
-                self.leave_out(name, "cells of Thrift clients, which no CQL statement can read");
-                return Ok(());
-            }
             Some(shape) => match shape.columns.get(name) {
                 Some(wanted) => Some(wanted),
                 None => {

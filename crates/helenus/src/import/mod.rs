@@ -6,12 +6,13 @@
 //! - `args`: the options;
 //! - `target`: the connection, and the target's schema;
 //! - `prepare`: the schema's part of the work;
-//! - `transfer`: the rows' part, with `sender`, `window`, `pace` and `progress`;
+//! - `transfer`: the rows' part, with `pipeline`, `sender`, `window`, `pace` and `progress`;
 //! - `state`: the file to go on from;
 //! - `report`: the result.
 
 mod args;
 mod pace;
+mod pipeline;
 mod prepare;
 mod progress;
 mod report;

@@ -1,6 +1,6 @@
 //! The target: connections to its nodes, and its schema.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
@@ -119,14 +119,10 @@ impl Target {
     }
 
     fn read_tables(&mut self, schema: &mut LiveSchema) -> Result<()> {
-        let mut static_compact = BTreeSet::new();
         for row in self.select("SELECT keyspace_name, table_name, flags FROM system_schema.tables")? {
             let flags = texts(&row, "flags")?;
             let has = |flag: &str| flags.iter().any(|known| known == flag);
             let name = name(&row, "table_name")?;
-            if !has("dense") && !has("compound") {
-                static_compact.insert(name.clone());
-            }
             let shape = TableShape {
                 is_compact: has("dense") || !has("compound"),
                 ..TableShape::default()
@@ -143,9 +139,6 @@ impl Target {
                 continue;
             };
             let column_name = text(&row, "column_name")?;
-            if column.role == ColumnRole::Regular && static_compact.contains(&name) {
-                shape.hidden.insert(column_name.clone());
-            }
             shape.columns.insert(column_name, column);
         }
         let query =
