@@ -16,6 +16,10 @@ use crate::table_name::TableName;
 /// Text of Cassandra's comment around a table of the Thrift protocol, which CQL can't create.
 const OMITTED: &str = "omitted because it has constructs not compatible with CQL";
 
+/// The options of an index as 3.11 writes them, without a sign that CQL requires, and as they should be.
+const OPTIONS_OF_3_11: &str = " WITH OPTIONS { ";
+const OPTIONS: &str = " WITH OPTIONS = { ";
+
 /// A file with statements of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaText {
@@ -47,17 +51,16 @@ impl Script {
     pub fn parse(schema: &SchemaText) -> Result<Script, ImportError> {
         let mut statements = Vec::new();
         for (start, text) in split(&schema.text) {
-            let parsed = parse_statement(text).map_err(|error| {
+            let text = text.replace(OPTIONS_OF_3_11, OPTIONS);
+            let parsed = parse_statement(&text).map_err(|error| {
                 let line = 1 + schema.text.get(..start).unwrap_or_default().matches('\n').count();
                 ImportError::Refused(format!(
                     "{} line {line}: {error}. Correct the statement in a copy of the file, or create the table on the target and give --no-schema",
                     schema.path.display()
                 ))
             })?;
-            statements.push(ScriptStatement {
-                text: text.to_owned(),
-                statement: parsed.statement,
-            });
+            let statement = parsed.statement;
+            statements.push(ScriptStatement { text, statement });
         }
         Ok(Script {
             path: schema.path.clone(),
