@@ -30,8 +30,8 @@ class RawProtocol(cassandra.protocol._ProtocolHandler):
 
 def of(server):
     """Returns the rows of each table, in the order of the server."""
-    session = server.connect(features.KEYSPACE)
-    raw = server.connect(features.KEYSPACE)
+    session = server.connect(features.KEYSPACE, protocol_version=4)
+    raw = server.connect(features.KEYSPACE, protocol_version=4)
     raw.client_protocol_handler = RawProtocol
     raw.row_factory = lambda names, found: found
     is_old = session.execute("SELECT release_version FROM system.local").one().release_version.startswith("3.")

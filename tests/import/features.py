@@ -29,6 +29,11 @@ VALUES = {
 EMPTY_ALLOWED = "bigint boolean decimal double float inet int timestamp timeuuid uuid varint".split()
 
 
+def umlaut_name(release):
+    """Returns the name of a column that is not ASCII. The first ones of 4.0 garble it in answers."""
+    return "groesse" if release.name == "4.0-na" else "größe"
+
+
 def compressions(release):
     """Returns the options of compression by the names of their tables."""
     found = {
@@ -69,7 +74,7 @@ def schema(release):
         "CREATE TABLE wide (k int, c bigint, v text, w blob, PRIMARY KEY (k, c)) WITH CLUSTERING ORDER BY (c DESC)",
         f"CREATE TABLE sparse (k int, c int, {', '.join(f'v{n:03} int' for n in range(SPARSE_COLUMNS))}, PRIMARY KEY (k, c))",
         f"CREATE TABLE deep (k int, {', '.join(f'c{n:02} text' for n in range(DEEP_COLUMNS))}, PRIMARY KEY (k, {', '.join(f'c{n:02}' for n in range(DEEP_COLUMNS))}))",
-        "CREATE TABLE \"QuotedName\" (\"Key\" int PRIMARY KEY, \"a\"\"b\" text, \"größe\" int)",
+        f"CREATE TABLE \"QuotedName\" (\"Key\" int PRIMARY KEY, \"a\"\"b\" text, \"{umlaut_name(release)}\" int)",
         "CREATE TABLE based (k int, c int, v int, w text, PRIMARY KEY (k, c))",
         "CREATE MATERIALIZED VIEW viewed AS SELECT * FROM based WHERE v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (v, k, c)",
         "CREATE INDEX based_w ON based (w)",
@@ -249,7 +254,7 @@ def rounds(release, seed=1):
     first += [insert("statics", "k, s, t", f"{k}, 'only static', {k}") for k in range(4)] + [insert("statics", "k, c, v", f"{k}, 1, 'row'") for k in range(2, 6)]
     first += [f"UPDATE updates USING TIMESTAMP {NOW_US} SET v = 'u{c}' WHERE k = 1 AND c = {c}" for c in range(4)] + [insert("updates", "k, c", f"1, {c}") for c in range(3, 6)]
     first += [insert("evolving", "k, c, a, b, gone, v", f"{k}, {c}, 'before', {c}, {{'old'}}, 'v'") for k in range(2) for c in range(3)]
-    first += [insert('"QuotedName"', '"Key", "a""b", "größe"', f"{k}, 'quoted', {k}") for k in range(3)]
+    first += [insert('"QuotedName"', f'"Key", "a""b", "{umlaut_name(release)}"', f"{k}, 'quoted', {k}") for k in range(3)]
     first += [insert("based", "k, c, v, w", f"{k}, {c}, {k * c}, 'w{c}'", NOW_US) for k in range(3) for c in range(3)]
     second = collections_later + deletions_second + counters_second
     second += [f"UPDATE statics USING TIMESTAMP {NOW_US + 1} AND TTL {YEARS_S} SET s = 'expires' WHERE k = 1", f"DELETE s, t FROM statics USING TIMESTAMP {NOW_US + 1} WHERE k = 2",
