@@ -8,7 +8,7 @@ import features
 
 # Types of columns with many cells, which have no `writetime` and `ttl`: each cell has its own.
 MANY_CELLS = ("list<", "set<", "map<", "place", "outer_place")
-# 3.11 also refuses them of frozen collections.
+# 3.11 and the first ones of 4.0 also refuse them of frozen collections.
 FROZEN = ("frozen<list<", "frozen<set<", "frozen<map<")
 
 
@@ -34,7 +34,7 @@ def of(server):
     raw = server.connect(features.KEYSPACE, protocol_version=4)
     raw.client_protocol_handler = RawProtocol
     raw.row_factory = lambda names, found: found
-    is_old = session.execute("SELECT release_version FROM system.local").one().release_version.startswith("3.")
+    is_old = session.execute("SELECT release_version FROM system.local").one().release_version.startswith(("3.", "4.0-"))
     return {name: rows(session, raw, name, columns, MANY_CELLS + (FROZEN if is_old else ())) for name, columns in tables(session).items()}
 
 
