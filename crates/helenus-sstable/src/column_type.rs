@@ -4,6 +4,9 @@ use helenus_cql::types::CqlType;
 use helenus_cql::types::class_name::parse_class_name;
 
 const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
+/// The partition keys in the table of a secondary index, in the order of their tokens (`PartitionerDefinedOrder`; in 3.11 also
+/// `LocalByPartionerType`).
+const KEYS_BY_TOKEN: [&str; 2] = ["PartitionerDefinedOrder(", "LocalByPartionerType("];
 
 /// The type of a key or of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +26,13 @@ impl ColumnType {
             return None;
         }
         let short = name.strip_prefix(PACKAGE).unwrap_or(name);
+        let ty = match KEYS_BY_TOKEN.iter().any(|start| short.starts_with(start)) {
+            true => CqlType::Blob,
+            false => parse_class_name(name)?,
+        };
         Some(ColumnType {
             class: class.to_owned(),
-            ty: parse_class_name(name)?,
+            ty,
             is_reversed: short.starts_with("ReversedType("),
         })
     }

@@ -24,6 +24,10 @@ fn class_names_become_types() {
         ),
         ("~UserType(ks,61646472,7a6970:~Int32Type)", "addr"),
         ("~EmptyType", "empty"),
+        (
+            "~PartitionerDefinedOrder(org.apache.cassandra.dht.Murmur3Partitioner)",
+            "blob",
+        ),
         ("~CounterColumnType", "counter"),
     ] {
         assert_eq!(shown(&package(class)), expected);

@@ -5,7 +5,8 @@
 //! | [maximum compressed length (4), since na] | length of the data (8) | number of chunks (4) | offsets (8 each)
 //! ```
 //!
-//! A chunk ends where the next one begins. Its last 4 bytes are its CRC32.
+//! A chunk ends where the next one begins. Its last 4 bytes are its CRC32. Compaction flushes its writer once more at the end, so that chunks
+//! without data may follow the last one (`CompressedSequentialWriter.flushData`, `SSTableRewriter`).
 
 use bytes::Bytes;
 
@@ -30,7 +31,7 @@ pub struct Chunk {
     pub offset: u64,
     /// Bytes in the file, with the checksum.
     pub stored_len: usize,
-    /// Bytes of data, after decompression.
+    /// Bytes of data, after decompression. 0 for chunks after the last data.
     pub data_len: usize,
 }
 
@@ -78,8 +79,8 @@ impl CompressionInfo {
             .ok()
             .filter(|len| *len > 0)
             .map(|len| len.div_ceil(chunk_len as u64));
-        if expected != Some(u64::from(count)) {
-            let problem = format!("{data_len} bytes of data have {count} chunks of {chunk_len} bytes");
+        if expected.is_none_or(|expected| u64::from(count) < expected) {
+            let problem = format!("{data_len} bytes of data have only {count} chunks of {chunk_len} bytes");
             return Err(place.corrupt(problem));
         }
         let offsets = cursor.take((count as usize).saturating_mul(OFFSET_BYTES), "offsets of chunks")?;
@@ -95,7 +96,7 @@ impl CompressionInfo {
         })
     }
 
-    /// Returns the number of chunks.
+    /// Returns the number of chunks, with those that have no data.
     pub fn chunks(&self) -> usize {
         self.offsets.len() / OFFSET_BYTES
     }
@@ -120,9 +121,10 @@ impl CompressionInfo {
         let data_len = rest.min(self.chunk_len);
         // Incompressible data grows: by a sixth with Snappy, by less with the others.
         let stored_max = (self.chunk_len as u64).saturating_mul(2) + 1024;
+        let stored_min = CHECKSUM_BYTES + u64::from(data_len > 0);
         let stored = end
             .checked_sub(offset)
-            .filter(|len| (CHECKSUM_BYTES + 1..=stored_max).contains(len) && end <= file_len)
+            .filter(|len| (stored_min..=stored_max).contains(len) && end <= file_len)
             .and_then(|len| usize::try_from(len).ok());
         match stored {
             Some(stored_len) => Ok(Some(Chunk {
@@ -132,7 +134,7 @@ impl CompressionInfo {
             })),
             None => {
                 let problem = format!(
-                    "chunk {index} claims bytes {offset} to {end} of a Data.db of {file_len} bytes; 5 to {stored_max} bytes within the file are expected"
+                    "chunk {index} claims bytes {offset} to {end} of a Data.db of {file_len} bytes; {stored_min} to {stored_max} bytes within the file are expected"
                 );
                 let kind = if end > file_len || offset > file_len {
                     ErrorKind::Truncated
@@ -162,6 +164,9 @@ impl CompressionInfo {
             return Err(error(ErrorKind::Checksum, problem));
         }
         out.clear();
+        if chunk.data_len == 0 {
+            return Ok(());
+        }
         if content.len() >= self.max_compressed_len {
             // The last chunk is padded with zeros up to the maximum compressed length (`CompressedSequentialWriter.flushData`).
             let data = content.get(..chunk.data_len).ok_or_else(|| {

@@ -57,8 +57,10 @@ fn unknown_compressor_and_wrong_counts_are_refused() {
     assert_eq!(error.kind, ErrorKind::Unsupported);
     assert!(error.to_string().contains("XZ4Compressor"), "{error}");
     let mut count = golden(Version::Nb);
+    // A count of 2, with 2 offsets.
     let place = count.len() - 3 * 8 - 1;
-    count[place] = 4;
+    count[place] = 2;
+    count.truncate(place + 1 + 2 * 8);
     assert!(CompressionInfo::decode(Version::Nb, &count.into()).is_err());
 }
 
@@ -76,4 +78,29 @@ fn raw_chunk_loses_its_padding() {
         info.decompress(&chunk, &stored, &mut out).unwrap_err().kind,
         ErrorKind::Checksum
     );
+}
+
+/// A compaction writes a chunk after the data, of which only the checksum matters.
+#[test]
+fn chunk_after_the_data_is_empty() {
+    let mut bytes = golden(Version::Nb);
+    let place = bytes.len() - 3 * 8 - 1;
+    bytes[place] = 4;
+    bytes.extend(36_i64.to_be_bytes());
+    let info = CompressionInfo::decode(Version::Nb, &bytes.into()).unwrap();
+    let chunk = info.chunk(3, 45).unwrap().unwrap();
+    let expected = Chunk {
+        offset: 36,
+        stored_len: 9,
+        data_len: 0,
+    };
+    assert_eq!((chunk, info.chunk(4, 45)), (expected, Ok(None)));
+    let mut stored = b"\0\0\0\0\0".to_vec();
+    stored.extend(crc32fast::hash(&stored).to_be_bytes());
+    let mut out = b"before".to_vec();
+    info.decompress(&chunk, &stored, &mut out).unwrap();
+    assert!(out.is_empty());
+    stored[0] = 1;
+    let error = info.decompress(&chunk, &stored, &mut out).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Checksum);
 }

@@ -38,6 +38,8 @@ pub struct TestTable {
     pub static_columns: Vec<(String, &'static str)>,
     pub regular_columns: Vec<(String, &'static str)>,
     pub compression: Option<Compression>,
+    /// True if a chunk without data ends the file, as after a compaction.
+    pub has_empty_chunk: bool,
 }
 
 impl TestTable {
@@ -52,6 +54,7 @@ impl TestTable {
             static_columns: Vec::new(),
             regular_columns: vec![("v".to_owned(), "Int32Type")],
             compression: None,
+            has_empty_chunk: false,
         }
     }
 
@@ -209,6 +212,9 @@ impl TestTable {
                 for chunk in data.chunks(CRC_CHUNK_BYTES) {
                     crc.extend(crc32fast::hash(chunk).to_be_bytes());
                 }
+                if self.has_empty_chunk {
+                    crc.extend(crc32fast::hash(&[]).to_be_bytes());
+                }
                 components.push((CRC, crc.into()));
                 data
             }
@@ -236,7 +242,8 @@ impl TestTable {
             true => usize::try_from(compression.max_compressed_len).unwrap(),
             false => usize::MAX,
         };
-        for chunk in data.chunks(compression.chunk_len) {
+        let empty: Option<&[u8]> = self.has_empty_chunk.then_some(&[]);
+        for chunk in data.chunks(compression.chunk_len).chain(empty) {
             offsets.push(stored.len() as u64);
             let mut content = compress(compression.compressor, chunk);
             if content.len() >= max {

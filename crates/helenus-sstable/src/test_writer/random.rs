@@ -108,6 +108,7 @@ pub fn random_table(version: Version, seed: u64) -> (TestTable, Vec<Event>) {
             chunk_len: 64 << random.below(6),
             max_compressed_len: if random.one_in(2) { i32::MAX } else { 50 },
         });
+    table.has_empty_chunk = random.one_in(2);
     let header = table.header();
     let mut events = Vec::new();
     for _ in 0..=random.below(4) {
