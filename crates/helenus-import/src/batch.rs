@@ -9,6 +9,9 @@ use crate::merge::{Merge, Statistics};
 /// Bytes of a blob, unless one row is larger.
 pub const BATCH_BYTES: usize = 256 << 10;
 
+/// Items of a blob. The statement takes 65,535, and a partition that goes on counts once more.
+const ITEMS_MAX: u64 = 50_000;
+
 /// A blob, and what it holds.
 #[derive(Clone, Debug)]
 pub struct Batch {
@@ -66,7 +69,8 @@ impl Batches {
         }
         let mut writer = TransferWriter::new();
         self.is_started = false;
-        while writer.is_empty() || writer.len() < self.bytes {
+        let mut items = 0;
+        while writer.is_empty() || writer.len() < self.bytes && items < ITEMS_MAX {
             let Some(item) = self.merge.next_item()? else {
                 self.is_over = true;
                 break;
@@ -80,8 +84,10 @@ impl Batches {
                 // A partition of which nothing is imported isn't sent.
                 writer.partition(self.partition.as_deref().unwrap_or_default());
                 self.is_started = true;
+                items += 1;
             }
             writer.push(&item);
+            items += 1;
         }
         if writer.is_empty() {
             return Ok(None);

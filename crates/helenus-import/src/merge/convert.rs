@@ -1,80 +1,106 @@
 //! Rows of SSTables as packed rows.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use helenus_row::{Cell, ColumnId, Deletion, Expiry, Liveness, RowBuilder};
-use helenus_sstable::{CellKind, DeletionTime, Row, RowDeletion};
+use helenus_sstable::{CellKind, Column, DeletionTime, Row, RowDeletion};
 
 use super::statistics::Statistics;
 use crate::table::{Target, Targets};
 
-/// Returns the packed row, whose column ids are positions in the statement's list. `None` if nothing of the row is imported.
-pub(super) fn pack(
-    row: &Row,
-    has_liveness: bool,
-    targets: &Targets,
-    statistics: &mut Statistics,
-) -> Option<Bytes> {
-    let mut builder = RowBuilder::new();
-    head(row, has_liveness, &mut builder, statistics);
-    let mut hint = 0;
-    for deletion in &row.complex_deletions {
-        match targets.find(&deletion.column, &mut hint) {
-            Some(Target::Column { id, dropped_us }) => {
-                if is_before_drop(dropped_us, deletion.time.timestamp_us, statistics) {
-                    continue;
-                }
-                statistics.tombstones += 1;
-                builder.delete_complex(id, deletion_of(deletion.time));
-            }
-            Some(Target::LeftOut(position)) => statistics.leave_out(position),
-            None => {}
-        }
-    }
-    let mut elements: Vec<(Bytes, Cell)> = Vec::new();
-    let mut complex: Option<ColumnId> = None;
-    hint = 0;
-    for cell in &row.cells {
-        let (id, dropped_us) = match targets.find(&cell.column, &mut hint) {
-            Some(Target::Column { id, dropped_us }) => (id, dropped_us),
-            Some(Target::LeftOut(position)) => {
-                statistics.leave_out(position);
-                continue;
-            }
-            None => continue,
-        };
-        if is_before_drop(dropped_us, cell.timestamp_us, statistics) {
-            continue;
-        }
-        let converted = convert_cell(cell, statistics);
-        let Some(path) = &cell.path else {
-            builder.cell(id, converted);
-            continue;
-        };
-        if complex != Some(id)
-            && let Some(before) = complex.replace(id)
-        {
-            builder.complex_cells(before, elements.drain(..));
-        }
-        elements.push((path.clone(), converted));
-    }
-    if let Some(id) = complex {
-        builder.complex_cells(id, elements);
-    }
-    (!builder.is_empty()).then(|| builder.build())
+/// Conversion of one version of a row.
+pub(super) struct Conversion<'a> {
+    pub(super) targets: &'a Targets,
+    /// False if rows of the table have no liveness.
+    pub(super) has_liveness: bool,
+    /// The deletion of the partition or of ranges that covers the row. What it deletes isn't sent: the target may drop a deletion that
+    /// covers nothing before the covered cells come.
+    pub(super) covering: Option<Deletion>,
+    pub(super) statistics: &'a mut Statistics,
 }
 
-/// Adds the liveness and the deletion of a row.
-pub(super) fn head(row: &Row, has_liveness: bool, builder: &mut RowBuilder, statistics: &mut Statistics) {
-    let liveness = row.liveness.filter(|_| has_liveness).map(|liveness| Liveness {
-        timestamp_us: liveness.timestamp_us,
-        expiry: liveness.expiry.map(expiry_of),
-    });
-    if let Some(liveness) = liveness {
-        builder.liveness(liveness);
+impl Conversion<'_> {
+    /// Returns the packed row, whose column ids are positions in the statement's list. `None` if nothing of the row is imported.
+    pub(super) fn pack(&mut self, row: &Row) -> Option<Bytes> {
+        let mut builder = RowBuilder::new();
+        self.head(row, &mut builder);
+        let mut hint = 0;
+        for deletion in &row.complex_deletions {
+            let Some(id) = self.target(&deletion.column, deletion.time.timestamp_us, &mut hint) else {
+                continue;
+            };
+            self.statistics.tombstones += 1;
+            builder.delete_complex(id, deletion_of(deletion.time));
+        }
+        let mut elements: Vec<(Bytes, Cell)> = Vec::new();
+        let mut complex: Option<ColumnId> = None;
+        hint = 0;
+        for cell in &row.cells {
+            let Some(id) = self.target(&cell.column, cell.timestamp_us, &mut hint) else {
+                continue;
+            };
+            let converted = convert_cell(cell, self.statistics);
+            let Some(path) = &cell.path else {
+                builder.cell(id, converted);
+                continue;
+            };
+            if complex != Some(id)
+                && let Some(before) = complex.replace(id)
+            {
+                builder.complex_cells(before, elements.drain(..));
+            }
+            elements.push((path.clone(), converted));
+        }
+        if let Some(id) = complex {
+            builder.complex_cells(id, elements);
+        }
+        (!builder.is_empty()).then(|| builder.build())
     }
-    if let Some(deletion) = row.deletion.filter(|deletion| !is_revoked(deletion, liveness)) {
-        statistics.tombstones += 1;
-        builder.delete_row(deletion_of(deletion.time));
+
+    /// Adds the liveness and the deletion of a row.
+    pub(super) fn head(&mut self, row: &Row, builder: &mut RowBuilder) {
+        let liveness = row
+            .liveness
+            .filter(|_| self.has_liveness)
+            .map(|liveness| Liveness {
+                timestamp_us: liveness.timestamp_us,
+                expiry: liveness.expiry.map(expiry_of),
+            });
+        if let Some(liveness) = liveness.filter(|liveness| !self.is_covered(liveness.timestamp_us)) {
+            builder.liveness(liveness);
+        }
+        let deletion = row.deletion.filter(|deletion| !is_revoked(deletion, liveness));
+        let deletion = deletion.map(|deletion| deletion_of(deletion.time));
+        if let Some(deletion) = deletion.filter(|deletion| Some(*deletion) > self.covering) {
+            self.statistics.tombstones += 1;
+            builder.delete_row(deletion);
+        }
+    }
+
+    /// Returns the id of a column to which a cell or deletion goes. `None`, and counted, if it is left out.
+    fn target(&mut self, column: &Arc<Column>, timestamp_us: i64, hint: &mut usize) -> Option<ColumnId> {
+        match self.targets.find(column, hint)? {
+            Target::Column { dropped_us, .. }
+                if is_before_drop(dropped_us, timestamp_us, self.statistics) =>
+            {
+                None
+            }
+            Target::Column { .. } if self.is_covered(timestamp_us) => {
+                self.statistics.shadowed += 1;
+                None
+            }
+            Target::Column { id, .. } => Some(id),
+            Target::LeftOut(position) => {
+                self.statistics.leave_out(position);
+                None
+            }
+        }
+    }
+
+    fn is_covered(&self, timestamp_us: i64) -> bool {
+        self.covering
+            .is_some_and(|covering| covering.deletes(timestamp_us))
     }
 }
 

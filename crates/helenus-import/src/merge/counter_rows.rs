@@ -6,7 +6,7 @@ use bytes::Bytes;
 use helenus_row::{ColumnId, Deletion, RowBuilder};
 use helenus_sstable::Row;
 
-use super::convert::{deletion_of, head, is_before_drop};
+use super::convert::{Conversion, deletion_of, is_before_drop};
 use super::input::Input;
 use super::statistics::Statistics;
 use crate::counters::{CounterVersions, is_total};
@@ -28,7 +28,13 @@ pub(super) fn merge<'a>(
     let mut builder = RowBuilder::new();
     let mut counters: BTreeMap<ColumnId, CounterVersions> = BTreeMap::new();
     for (row, input) in versions {
-        head(row, false, &mut builder, statistics);
+        let mut conversion = Conversion {
+            targets: &input.targets,
+            has_liveness: false,
+            covering,
+            statistics: &mut *statistics,
+        };
+        conversion.head(row, &mut builder);
         let mut hint = 0;
         for cell in &row.cells {
             match input.targets.find(&cell.column, &mut hint) {

@@ -4,7 +4,8 @@
 //! files come together and are merged by the rules of cells. The target merges again with what it has, so the merge here only saves work;
 //! for counters alone it is needed, because their shards must be added once.
 //!
-//! Deletions are passed through: those of partitions before their rows, and those of ranges when they close.
+//! Deletions are passed through: those of partitions before their rows, and those of ranges when they close. The cells that they cover
+//! aren't sent, because the target drops a deletion once it covers nothing.
 
 mod convert;
 mod counter_rows;
@@ -29,7 +30,7 @@ use helenus_row::transfer::{TransferBound, TransferItem};
 use helenus_row::{Deletion, merge::merge};
 use helenus_sstable::{Limits, RangeTombstoneMarker, Row, SsTable};
 
-use self::convert::deletion_of;
+use self::convert::{Conversion, deletion_of};
 use self::head::{Content, Head};
 use self::input::Input;
 pub use self::statistics::Statistics;
@@ -225,20 +226,22 @@ impl Merge {
 
     /// Merges the versions of a row into a packed one. `None` if nothing of it is imported.
     fn merge_rows(&mut self, group: &[Head], has_ranges: bool) -> Result<Option<Bytes>, ImportError> {
+        let covering = self.covering(has_ranges);
         if self.layout.is_counter {
-            return self.merge_counters(group, has_ranges);
+            return self.merge_counters(group, covering);
         }
         let mut packed = Vec::with_capacity(group.len());
         for (row, input) in rows(group) {
             let Some(input) = self.inputs.get(input) else {
                 continue;
             };
-            packed.extend(convert::pack(
-                row,
-                self.layout.has_liveness,
-                &input.targets,
-                &mut self.statistics,
-            ));
+            let mut conversion = Conversion {
+                targets: &input.targets,
+                has_liveness: self.layout.has_liveness,
+                covering,
+                statistics: &mut self.statistics,
+            };
+            packed.extend(conversion.pack(row));
         }
         match packed.as_slice() {
             [] => Ok(None),
@@ -250,16 +253,24 @@ impl Merge {
         }
     }
 
-    fn merge_counters(&mut self, group: &[Head], has_ranges: bool) -> Result<Option<Bytes>, ImportError> {
-        let mut deletion = self.partition_deletion;
-        if has_ranges {
-            let open = self.inputs.iter().filter_map(|input| input.open.as_ref());
-            deletion = open.fold(deletion, |known, (_, open)| Deletion::max(known, Some(*open)));
-        }
+    /// Returns the strongest deletion of the partition and, for rows, of the ranges that are open.
+    fn covering(&self, has_ranges: bool) -> Option<Deletion> {
+        let open = self.inputs.iter().filter_map(|input| input.open.as_ref());
+        let open = open.filter(|_| has_ranges).map(|(_, deletion)| *deletion);
+        open.fold(self.partition_deletion, |known, deletion| {
+            Deletion::max(known, Some(deletion))
+        })
+    }
+
+    fn merge_counters(
+        &mut self,
+        group: &[Head],
+        covering: Option<Deletion>,
+    ) -> Result<Option<Bytes>, ImportError> {
         let versions = rows(group).filter_map(|(row, input)| Some((row, self.inputs.get(input)?)));
         counter_rows::merge(
             versions,
-            deletion,
+            covering,
             self.options.counters_at_us,
             &mut self.statistics,
         )

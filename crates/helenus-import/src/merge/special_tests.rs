@@ -211,3 +211,45 @@ fn shards_of_all_replicas_make_one_total() {
             .all(|cell| cell.kind == PackedKind::Counter)
     );
 }
+
+#[test]
+fn covered_cells_are_not_sent() {
+    let table = table(Version::Nb);
+    let deleted = Event::Partition(helenus_sstable::Partition {
+        key: "k".into(),
+        deletion: Some(time(3)),
+    });
+    let one = file(vec![vec![
+        deleted,
+        row(1, vec![cell(&table, "v", None, 3, 1)]),
+        row(2, vec![cell(&table, "v", None, 4, 2)]),
+    ]]);
+    let two = file(vec![vec![
+        start("k"),
+        row(1, vec![cell(&table, "v", None, 2, 0)]),
+        marker(BoundKind::InclusiveStart, 2, None, Some(5)),
+        row(
+            3,
+            vec![cell(&table, "v", None, 6, 3), cell(&table, "m", Some(1), 5, 1)],
+        ),
+        marker(BoundKind::InclusiveEnd, 4, Some(5), None),
+        row(5, vec![cell(&table, "v", None, 4, 5)]),
+    ]]);
+    let mut merge = open(
+        &[(&table, one), (&table, two)],
+        MergeOptions::default(),
+        KnownTable::default(),
+    );
+    let mut items = Vec::new();
+    while let Some(item) = merge.next_item().unwrap() {
+        items.push(item);
+    }
+    let rows = rows_of(&items);
+    let clusterings: Vec<i32> = rows.iter().map(|(clustering, _)| *clustering).collect();
+    assert_eq!(clusterings, [3, 5]);
+    assert_eq!(rows[0].1.columns.len(), 1, "the covered element is left out");
+    assert_eq!(
+        (merge.statistics().shadowed, merge.statistics().tombstones),
+        (4, 2)
+    );
+}

@@ -9,8 +9,8 @@ use helenus_import::TableName;
 
 use crate::shell::ConnectionArgs;
 
-/// Brings tables of a Cassandra cluster in, with timestamps, TTLs and tombstones. All nodes' files may be given at once, or one after the
-/// other, and clients may write meanwhile: the newest write of a cell wins.
+/// Brings tables of a Cassandra cluster in, with timestamps, TTLs and tombstones. Give the files of all nodes at once. Clients may write
+/// meanwhile: the newest write of a cell wins.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1\n  helenus import --from /mnt/copies/shop --to 10.0.0.1\n  helenus import --from /mnt/node1/data --snapshot monday --dry-run"

@@ -149,6 +149,7 @@ impl TableReport {
             "tombstones": self.statistics.tombstones,
             "counters": self.statistics.counters,
             "cells_before_drop": self.statistics.cells_before_drop,
+            "shadowed": self.statistics.shadowed,
             "bytes": self.bytes,
             "seconds": self.time.as_secs_f64(),
             "left_out_columns": columns.collect::<Vec<_>>(),
