@@ -14,7 +14,7 @@ from toolchains import HERE, Toolchains
 CI = os.environ.get("CI") == "true"
 # Tests of nodes whose leases run out when the machine is too busy, and of load generators. They get the marker `alone`: `./test` runs them after the others,
 # one at a time.
-ALONE = ("docs/test_failures.py", "cluster", "differential", "stress", "time_machine", "kafka_log/test_cluster_on_kafka.py")
+ALONE = ("docs/test_failures.py", "cluster", "differential", "import", "stress", "time_machine", "kafka_log/test_cluster_on_kafka.py")
 # Lines of an assertion that the summary repeats.
 SUMMARY_LINES = 12
 

@@ -57,6 +57,10 @@ fn printed(planned: &Planned) -> Vec<String> {
             format!("{} {}", plan.kind, plan.table().full_name()),
             plan.explain(),
         ),
+        Plan::InsertRows(plan) => (
+            format!("INSERT ROWS {}", plan.table().full_name()),
+            plan.explain(),
+        ),
         Plan::Batch(plan) => ("BATCH".to_owned(), plan.explain()),
         Plan::Direct(_) => ("resolved when it runs".to_owned(), Vec::new()),
     };

@@ -9,6 +9,7 @@
 //! - [`compaction_filter`]: the entries that a compaction purges;
 //! - [`archive`]: copies of tombstones for late writes;
 //! - [`tombstones`]: the number of tombstones in a stored value;
+//! - [`transfer`]: rows in transfer, as an import sends them to a node;
 //! - [`TokenRange`]: a range of Murmur3 tokens.
 //!
 //! `docs/data-layout.md` describes the bytes.
@@ -24,6 +25,7 @@ pub mod read;
 pub mod row;
 mod token_range;
 pub mod tombstones;
+pub mod transfer;
 mod varint;
 
 pub use error::{KeyError, RowError};

@@ -4,6 +4,7 @@ mod adopt;
 mod backup;
 mod compact;
 mod generate;
+mod import;
 mod migrate;
 mod migrate_log;
 mod nodetool;
@@ -45,6 +46,8 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Restore tables from a backup, into a running node or a new store
     Restore(restore::RestoreArgs),
+    /// Bring tables of a Cassandra cluster in, from its SSTables
+    Import(Box<import::ImportArgs>),
     /// Do compactions for the nodes of a store in a bucket
     Compact(compact::CompactArgs),
     /// Copy a local store into a bucket
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Some(Command::Shell(args)) => shell::run(args),
         Some(Command::Backup(args)) => backup::run(&args),
         Some(Command::Restore(args)) => restore::run(&args),
+        Some(Command::Import(args)) => import::run(&args),
         Some(Command::Compact(args)) => compact::run(&args),
         Some(Command::Migrate(args)) => migrate::run(&args),
         Some(Command::MigrateLog(args)) => migrate_log::run(&args),

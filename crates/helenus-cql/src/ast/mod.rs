@@ -45,6 +45,7 @@ pub enum Statement {
     Select(Box<Select>),
     Insert(Box<Insert>),
     InsertJson(Box<InsertJson>),
+    InsertRows(Box<InsertRows>),
     Update(Box<Update>),
     Delete(Box<Delete>),
     Batch(Box<Batch>),

@@ -73,6 +73,16 @@ pub struct InsertJson {
     pub using: UsingClause,
 }
 
+/// `INSERT INTO table (columns) ROWS ?`, an extension: rows with their timestamps, TTLs and deletions. No batch may contain it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InsertRows {
+    pub table: QualifiedName,
+    /// The columns of the rows, without key columns. May be empty.
+    pub columns: Vec<Ident>,
+    /// The blob of the rows: a marker or a literal.
+    pub rows: Term,
+}
+
 /// One assignment of an UPDATE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assignment {

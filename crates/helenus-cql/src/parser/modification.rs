@@ -3,7 +3,7 @@
 use super::{MAX_BATCH_STATEMENTS, Parsed, Parser};
 use crate::ast::{
     Assignment, AssignmentOperation, Batch, BatchKind, Delete, Deletion, Ident, Insert, InsertJson,
-    JsonValue, Literal, LiteralKind, Modification, QualifiedName, Term, Update, UsingClause,
+    InsertRows, JsonValue, Literal, LiteralKind, Modification, QualifiedName, Term, Update, UsingClause,
 };
 use crate::error::CqlError;
 use crate::lexer::Kind;
@@ -68,6 +68,38 @@ impl Parser<'_> {
             if_not_exists: self.if_not_exists()?,
             using: self.using_clause()?,
         })
+    }
+
+    /// Returns true if the next tokens are `INSERT INTO table (columns) ROWS`. Cassandra accepts no statement that begins so.
+    pub(super) fn begins_insert_rows(&self) -> bool {
+        /// Tokens before the list of columns, with and without a keyspace.
+        const LISTS: [usize; 2] = [3, 5];
+        let Some(list) = LISTS.into_iter().find(|at| self.kind_at(*at) == Kind::LeftParen) else {
+            return false;
+        };
+        let mut after = list + 1;
+        while !matches!(self.kind_at(after), Kind::RightParen | Kind::Eof) {
+            after += 1;
+        }
+        self.has_word_at(after + 1, "ROWS")
+    }
+
+    /// Parses `INSERT INTO table (columns) ROWS blob`.
+    pub(super) fn insert_rows(&mut self) -> Parsed<InsertRows> {
+        self.expect_all(&[Kind::Insert, Kind::Into])?;
+        let table = self.table_name()?;
+        self.expect(Kind::LeftParen)?;
+        let columns = match self.at(Kind::RightParen) {
+            true => Vec::new(),
+            false => self.comma_separated(Self::column)?,
+        };
+        self.expect(Kind::RightParen)?;
+        self.advance();
+        let rows = match self.kind() {
+            Kind::HexNumber => Term::Literal(self.constant()?),
+            _ => Term::Marker(self.marker()?),
+        };
+        Ok(InsertRows { table, columns, rows })
     }
 
     /// Parses rule `usingClause`, or nothing.
@@ -299,6 +331,11 @@ impl Parser<'_> {
                 return Err(CqlError::invalid(format!(
                     "Too many statements in a batch: {MAX_BATCH_STATEMENTS} are allowed"
                 )));
+            }
+            if self.begins_insert_rows() {
+                return Err(CqlError::invalid(
+                    "INSERT … ROWS cannot be in a batch: send it as a statement of its own",
+                ));
             }
             statements.push(self.modification()?);
             self.accept(Kind::Semicolon);

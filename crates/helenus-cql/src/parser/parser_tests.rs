@@ -459,3 +459,52 @@ fn keyspaces_and_tables_may_be_made_as_copies() {
     assert!(said("CREATE TABLE t AS COPY OF s.t WITH comment = ''").contains("WITH"));
     assert!(parse("CREATE KEYSPACE test AS COPY OF shop AS OF SNAPSHOT").is_err());
 }
+
+#[test]
+fn insert_rows_is_a_statement_of_its_own() {
+    for (text, columns) in [
+        (
+            "INSERT INTO ks.t (a, \"B\", rows) ROWS ?;",
+            &["a", "B", "rows"][..],
+        ),
+        ("insert into ks.t () rows ?", &[]),
+    ] {
+        let Statement::InsertRows(insert) = parse(text) else {
+            panic!("{text}");
+        };
+        let names: Vec<&str> = insert.columns.iter().map(Ident::as_str).collect();
+        assert_eq!(names, columns);
+        assert_eq!(insert.table.name.as_str(), "t");
+        assert_eq!(insert.rows, Term::Marker(0));
+    }
+    assert!(matches!(
+        parse("INSERT INTO t (a) ROWS 0x01"),
+        Statement::InsertRows(insert) if matches!(insert.rows, Term::Literal(_))
+    ));
+    // The word names tables and columns as before.
+    assert!(matches!(
+        parse("INSERT INTO rows (rows) VALUES (1)"),
+        Statement::Insert(_)
+    ));
+}
+
+#[test]
+fn insert_rows_takes_no_clauses_and_is_in_no_batch() {
+    for text in [
+        "INSERT INTO t (a) ROWS ? USING TIMESTAMP 1",
+        "INSERT INTO t (a) ROWS ? IF NOT EXISTS",
+        "INSERT INTO t (a) ROWS (?)",
+        "INSERT INTO t (a) ROWS 'text'",
+        "INSERT INTO t (a) ROWS ?, ?",
+        "INSERT INTO t (a,) ROWS ?",
+        "INSERT INTO t (a ROWS ?",
+    ] {
+        assert!(
+            matches!(parse_statement(text), Err(CqlError::Syntax(_))),
+            "{text}"
+        );
+    }
+    let batch = "BEGIN BATCH INSERT INTO t (a) VALUES (1); INSERT INTO t (a) ROWS ? APPLY BATCH";
+    let refused = "INSERT … ROWS cannot be in a batch: send it as a statement of its own";
+    assert_eq!(parse_statement(batch), Err(CqlError::invalid(refused)));
+}

@@ -14,7 +14,7 @@ const LEVELS: &str = "LEVELS";
 
 impl Parser<'_> {
     /// Returns true if the token that is `distance` places ahead is the given word without quotes, ignoring case.
-    fn has_word_at(&self, distance: usize, word: &str) -> bool {
+    pub(super) fn has_word_at(&self, distance: usize, word: &str) -> bool {
         let token = self.token_at(self.position + distance);
         token.kind == Kind::Identifier && self.slice(token).eq_ignore_ascii_case(word)
     }

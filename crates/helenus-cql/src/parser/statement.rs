@@ -25,6 +25,9 @@ impl Parser<'_> {
         }
         match self.kind() {
             Kind::Select => Ok(Statement::Select(Box::new(self.select()?))),
+            Kind::Insert if self.begins_insert_rows() => {
+                Ok(Statement::InsertRows(Box::new(self.insert_rows()?)))
+            }
             Kind::Insert | Kind::Update | Kind::Delete => Ok(match self.modification()? {
                 Modification::Insert(insert) => Statement::Insert(Box::new(insert)),
                 Modification::InsertJson(insert) => Statement::InsertJson(Box::new(insert)),

@@ -9,7 +9,7 @@ use helenus_cql::error::{CqlError, WriteType};
 use helenus_cql::types::CqlType;
 use uuid::Uuid;
 
-use super::modification::{BatchPlan, ModificationPlan};
+use super::modification::{BatchPlan, InsertRowsPlan, ModificationPlan};
 use super::select::SelectPlan;
 use super::{PlainKey, PlanContext};
 use crate::request::{Markers, User};
@@ -26,6 +26,7 @@ use crate::schema::{Schema, Table};
 pub enum Plan {
     Select(SelectPlan),
     Modification(ModificationPlan),
+    InsertRows(Box<InsertRowsPlan>),
     Batch(Box<BatchPlan>),
     /// A statement that is resolved when it runs: DDL, USE, TRUNCATE, DESCRIBE, roles.
     Direct(Box<DirectPlan>),
@@ -43,6 +44,7 @@ impl Plan {
     pub fn write_type(&self) -> WriteType {
         match self {
             Plan::Modification(plan) => plan.write_type(),
+            Plan::InsertRows(_) => WriteType::UnloggedBatch,
             Plan::Batch(plan) => plan.write_type(),
             Plan::Select(_) | Plan::Direct(_) => WriteType::Simple,
         }
@@ -61,7 +63,7 @@ impl Plan {
         match self {
             Plan::Modification(plan) => plan.validate(),
             Plan::Batch(plan) => plan.modifications().try_for_each(ModificationPlan::validate),
-            Plan::Select(_) | Plan::Direct(_) => Ok(()),
+            Plan::Select(_) | Plan::InsertRows(_) | Plan::Direct(_) => Ok(()),
         }
     }
 }
@@ -193,6 +195,9 @@ fn plan_as_seen(
             partition_key_count = plan.table().partition_key_count;
             Plan::Modification(plan)
         }
+        ast::Statement::InsertRows(statement) => {
+            Plan::InsertRows(Box::new(InsertRowsPlan::plan(&mut ctx, statement)?))
+        }
         ast::Statement::Batch(statement) => {
             let plan = super::modification::plan_batch(&mut ctx, statement)?;
             partition_key_count = plan.routed_by().map_or(0, |table| table.partition_key_count);
@@ -225,7 +230,7 @@ fn plan_as_seen(
         key: match &plan {
             Plan::Select(plan) => PlainKey::of_select(plan),
             Plan::Modification(plan) => PlainKey::of_modification(plan),
-            Plan::Batch(_) | Plan::Direct(_) => None,
+            Plan::InsertRows(_) | Plan::Batch(_) | Plan::Direct(_) => None,
         },
         plan,
         markers,

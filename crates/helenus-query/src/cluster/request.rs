@@ -80,6 +80,7 @@ impl<'a> Request<'a> {
         match self.work {
             RequestWork::Statement { planned, .. } => match &planned.plan {
                 Plan::Select(_) | Plan::Direct(_) => false,
+                Plan::InsertRows(_) => true,
                 Plan::Modification(plan) => is_repeatable(plan),
                 Plan::Batch(plan) => plan.modifications().all(is_repeatable),
             },
@@ -105,7 +106,9 @@ impl RequestWork<'_> {
                 Plan::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => {
                     Some(WriteType::Cas)
                 }
-                write @ (Plan::Modification(_) | Plan::Batch(_)) => Some(write.write_type()),
+                write @ (Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_)) => {
+                    Some(write.write_type())
+                }
             },
             RequestWork::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => {
                 Some(WriteType::Cas)

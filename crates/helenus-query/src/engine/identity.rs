@@ -11,6 +11,7 @@ pub(crate) fn table_names(statement: &ast::Statement) -> TableNames {
         ast::Statement::Select(select) => &select.table,
         ast::Statement::Insert(insert) => &insert.table,
         ast::Statement::InsertJson(insert) => &insert.table,
+        ast::Statement::InsertRows(insert) => &insert.table,
         ast::Statement::Update(update) => &update.table,
         ast::Statement::Delete(delete) => &delete.table,
         ast::Statement::Truncate(table) => table,

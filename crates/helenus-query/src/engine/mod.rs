@@ -491,7 +491,7 @@ impl Engine {
         if self.context.store.is_read_only() {
             read_only::check(&planned.plan, parameters)?;
         }
-        if let (Plan::Modification(_) | Plan::Batch(_), Some(state)) =
+        if let (Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_), Some(state)) =
             (&planned.plan, &parameters.paging_state)
         {
             crate::analysis::select::check_paging_state(state)?;
@@ -499,7 +499,7 @@ impl Engine {
         let service_timeout = self.count_statement(client, &planned.plan)?;
         let read_timeout_limit = match &planned.plan {
             Plan::Select(plan) => plan.timeout().into_iter().chain(service_timeout).min(),
-            Plan::Modification(_) | Plan::Batch(_) => {
+            Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) => {
                 limit_write(service_timeout);
                 None
             }
@@ -749,6 +749,7 @@ pub(super) fn writes(statement: &ast::Statement) -> bool {
         statement,
         Statement::Insert(_)
             | Statement::InsertJson(_)
+            | Statement::InsertRows(_)
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Batch(_)

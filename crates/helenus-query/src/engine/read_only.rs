@@ -25,7 +25,7 @@ pub(super) fn check(plan: &Plan, parameters: &QueryParameters) -> Result<(), Cql
             parameters.consistency
         ))),
         Plan::Select(_) => Ok(()),
-        Plan::Modification(_) | Plan::Batch(_) => Err(refuse_writes()),
+        Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) => Err(refuse_writes()),
         Plan::Direct(plan) => check_direct(&plan.statement),
     }
 }

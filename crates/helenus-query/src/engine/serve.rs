@@ -122,8 +122,8 @@ impl Engine {
             }
         };
         match planned.plan {
-            Plan::Direct(_) => Err(CqlError::Server(
-                "a statement that concerns no rows has no owner".to_owned(),
+            Plan::Direct(_) | Plan::InsertRows(_) => Err(CqlError::Server(
+                "a statement that concerns no rows, or rows of all owners, has no owner".to_owned(),
             )),
             Plan::Select(_) | Plan::Modification(_) | Plan::Batch(_) => Ok(as_asked(planned, masks)),
         }

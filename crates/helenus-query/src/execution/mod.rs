@@ -49,6 +49,12 @@ pub(crate) async fn run_here(
         Plan::Modification(plan) => {
             modification::execute(context, plan, values, parameters, request.share).await
         }
+        Plan::InsertRows(plan) => {
+            Box::pin(modification::insert_rows::execute(
+                context, plan, values, parameters,
+            ))
+            .await
+        }
         Plan::Batch(plan) => {
             let batch = modification::execute_batch(context, plan, values, parameters, request.share);
             Box::pin(batch).await
@@ -67,7 +73,9 @@ pub(crate) fn limit_time(timeouts: &Timeouts, plan: &Plan) {
         Plan::Select(plan) if plan.timeout().is_some() => {}
         Plan::Select(plan) if plan.reads_range() => scope::limit_time(timeouts.range_request_timeout, false),
         Plan::Select(_) => scope::limit_time(timeouts.read_request_timeout, false),
-        Plan::Modification(_) | Plan::Batch(_) => scope::limit_time(timeouts.write(plan.write_type()), true),
+        Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) => {
+            scope::limit_time(timeouts.write(plan.write_type()), true);
+        }
         Plan::Direct(_) => {}
     }
 }

@@ -55,6 +55,27 @@ pub(crate) fn count_writes(
     Ok(())
 }
 
+/// Counts one write for each of these partitions of a table, which may occur repeatedly.
+///
+/// # Errors
+/// As [`count_writes`].
+pub(crate) fn count_written<'p>(
+    context: &ExecutionContext,
+    table: &Table,
+    partitions: impl IntoIterator<Item = &'p PartitionKey>,
+) -> Result<(), CqlError> {
+    if !table.is_rate_limited {
+        return Ok(());
+    }
+    let mut counted = HashSet::new();
+    for partition in partitions {
+        if counted.insert(&partition.bytes) {
+            count(context, table, LimitedOperation::Write, partition)?;
+        }
+    }
+    Ok(())
+}
+
 fn count(
     context: &ExecutionContext,
     table: &Table,

@@ -71,6 +71,9 @@ impl Timing {
                 };
                 Some(self.enter(context, side, kind, [plan.table().id], ended))
             }
+            Plan::InsertRows(plan) => {
+                Some(self.enter(context, side, StatementKind::Batch, [plan.table().id], ended))
+            }
             Plan::Batch(plan) => {
                 let tables = tables(plan.modifications());
                 Some(self.enter(context, side, StatementKind::Batch, tables, ended))

@@ -4,6 +4,7 @@ mod begun;
 mod by_hand;
 mod crashes;
 mod held_scans;
+mod imported;
 mod joined;
 mod lost_answers;
 mod native;

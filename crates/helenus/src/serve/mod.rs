@@ -4,7 +4,7 @@ mod allocations;
 mod audit_settings;
 mod cluster;
 mod config;
-mod descriptors;
+pub mod descriptors;
 mod guardrail_settings;
 mod host_id;
 mod live;

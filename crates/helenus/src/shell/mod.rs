@@ -1,13 +1,14 @@
 //! `helenus shell`: a CQL prompt that needs nothing but this binary.
 
-mod client;
+pub mod client;
 mod command;
 mod complete;
+mod connection;
 mod copy;
 mod copy_statement;
 mod grid;
 mod hint;
-mod interrupt;
+pub mod interrupt;
 mod keywords;
 mod names;
 mod output;
@@ -26,7 +27,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use client::{Login, Server};
+use client::Server;
+pub use connection::{ConnectionArgs, with_port};
 use interrupt::Interrupt;
 use results::Format;
 use session::Session;
@@ -52,39 +54,8 @@ pub struct ShellArgs {
     /// The keyspace to start in
     #[arg(short, long)]
     keyspace: Option<String>,
-    /// The user to log in as, if the server requires it
-    #[arg(short, long)]
-    username: Option<String>,
-    /// The password; read from the terminal if it is needed and not given
-    #[arg(short, long, env = "HELENUS_PASSWORD", hide_env_values = true)]
-    password: Option<String>,
-    /// Encrypt the connection, and verify the server's certificate
-    #[arg(long, alias = "ssl")]
-    tls: bool,
-    /// The authority that signed the server's certificate, as a PEM file [default: those that the system trusts]
-    #[arg(long, value_name = "FILE", requires = "tls")]
-    tls_authority: Option<PathBuf>,
-    /// The shell's own certificate for servers that require one (cqlsh's usercert), as a PEM file
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "tls",
-        requires = "tls_key",
-        alias = "usercert"
-    )]
-    tls_certificate: Option<PathBuf>,
-    /// The key of that certificate (cqlsh's userkey), as a PEM file
-    #[arg(long, value_name = "FILE", requires = "tls_certificate", alias = "userkey")]
-    tls_key: Option<PathBuf>,
-}
-
-impl ShellArgs {
-    fn own_certificate(&self) -> Option<tls::OwnCertificate<'_>> {
-        Some(tls::OwnCertificate {
-            certificate: self.tls_certificate.as_deref()?,
-            key: self.tls_key.as_deref()?,
-        })
-    }
+    #[command(flatten)]
+    connection: ConnectionArgs,
 }
 
 /// Runs the shell. The exit code is 2 if a statement of a script failed, and 130 after Ctrl-C.
@@ -103,20 +74,10 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn run_session(args: ShellArgs) -> Result<ExitCode> {
-    let login = Login {
-        username: args.username.clone(),
-        password: args.password.clone(),
-    };
-    let encryption = match args.tls {
-        true => Some(tls::client_config(
-            args.tls_authority.as_deref(),
-            args.own_certificate(),
-        )?),
-        false => None,
-    };
+    let login = args.connection.login();
     let server = Server {
         address: with_port(&args.host),
-        encryption,
+        encryption: args.connection.encryption()?,
         interrupt: Interrupt::default(),
     };
     let interrupt = server.interrupt.clone();
@@ -134,7 +95,7 @@ fn run_session(args: ShellArgs) -> Result<ExitCode> {
 }
 
 /// Exit code of a process that SIGINT ended, by the convention of shells.
-const EXIT_INTERRUPTED: u8 = 130;
+pub const EXIT_INTERRUPTED: u8 = 130;
 
 /// Runs the statements of the arguments, of the standard input, or of the prompt. Returns false if a statement of a script failed.
 fn run_input(session: &mut Session, args: &ShellArgs) -> Result<bool> {
@@ -156,28 +117,4 @@ fn run_input(session: &mut Session, args: &ShellArgs) -> Result<bool> {
         .read_to_string(&mut text)
         .context("can't read the standard input as text")?;
     session.run_text(&text, Some("<stdin>"))
-}
-
-/// Returns the address, with Cassandra's port if it has none.
-fn with_port(host: &str) -> String {
-    let has_port = match host.strip_prefix('[') {
-        Some(v6) => v6.contains("]:"),
-        None => host.matches(':').count() == 1,
-    };
-    match has_port {
-        true => host.to_owned(),
-        false if host.contains(':') && !host.starts_with('[') => format!("[{host}]:9042"),
-        false => format!("{host}:9042"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_port_is_optional() {
-        assert_eq!(super::with_port("db1"), "db1:9042");
-        assert_eq!(super::with_port("db1:9043"), "db1:9043");
-        assert_eq!(super::with_port("::1"), "[::1]:9042");
-        assert_eq!(super::with_port("[::1]:9043"), "[::1]:9043");
-    }
 }

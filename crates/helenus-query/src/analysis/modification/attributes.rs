@@ -12,7 +12,7 @@ use crate::response::ColumnSpec;
 use crate::schema::Table;
 
 /// 20 years (`Attributes.MAX_TTL`).
-const TTL_MAX_S: i32 = 20 * 365 * 24 * 60 * 60;
+pub(crate) const TTL_MAX_S: i32 = 20 * 365 * 24 * 60 * 60;
 
 /// The last second at which something may expire (`Cell.MAX_DELETION_TIME` of Cassandra's default storage
 /// compatibility).

@@ -17,7 +17,7 @@ use crate::rows::PartitionKey;
 use crate::schema::Table;
 
 /// Refuses nulls in the lists of a written key, and empty elements that stand for nulls. The bound values may contain both.
-fn check_lists(table: &Table, partitions: &[PartitionKey]) -> Result<(), CqlError> {
+pub(crate) fn check_lists(table: &Table, partitions: &[PartitionKey]) -> Result<(), CqlError> {
     let columns = table.partition_key();
     if !columns
         .iter()
@@ -85,7 +85,7 @@ impl<'p> BoundModification<'p> {
         let timestamp_us = plan.attributes.timestamp_us(&eval)?;
         if let Some(json) = &plan.json {
             let row = json.row(&plan.table, &eval)?;
-            let name = row_name(plan, &row.clustering)?;
+            let name = row_name(&plan.table, &row.clustering)?;
             return Ok(BoundModification {
                 plan,
                 eval,
@@ -102,7 +102,7 @@ impl<'p> BoundModification<'p> {
                 plan,
                 eval,
                 partitions: vec![partition],
-                rows: RowsBound::Names(vec![row_name(plan, &clustering)?]),
+                rows: RowsBound::Names(vec![row_name(&plan.table, &clustering)?]),
                 operations: Cow::Borrowed(&plan.operations),
                 timestamp_us,
             });
@@ -206,30 +206,28 @@ fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBoun
             clustering: clustering.clone(),
             exact: None,
         };
-        check_len(plan, &name)?;
+        check_len(table, &name)?;
         rows.push(name);
     }
     Ok(RowsBound::Names(rows))
 }
 
-fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowName, CqlError> {
-    let encoded = plan
-        .table
+/// Returns the name of the row with these clustering values.
+///
+/// # Errors
+/// The values are not those of the clustering columns, or are too long.
+pub(crate) fn row_name(table: &Table, values: &[Bytes]) -> Result<RowName, CqlError> {
+    let encoded = table
         .layout
         .encode_clustering(values)
         .map_err(|error| CqlError::invalid(error.to_string()))?;
     // The exact values are kept for every decimal, so that a row keeps the form in which its key was first written.
-    let has_forms = !encoded.canonical
-        || plan
-            .table
-            .clustering()
-            .iter()
-            .any(|column| is_decimal(&column.ty));
+    let has_forms = !encoded.canonical || table.clustering().iter().any(|column| is_decimal(&column.ty));
     let name = RowName {
         clustering: encoded.bytes,
         exact: has_forms.then(|| values.to_vec()),
     };
-    check_len(plan, &name)?;
+    check_len(table, &name)?;
     Ok(name)
 }
 
@@ -260,11 +258,11 @@ fn is_decimal(ty: &CqlType) -> bool {
 }
 
 /// Checks the length of a row's clustering values. Cassandra's limit is for the values; their encoded form is hardly ever shorter.
-fn check_len(plan: &ModificationPlan, name: &RowName) -> Result<(), CqlError> {
+fn check_len(table: &Table, name: &RowName) -> Result<(), CqlError> {
     if name.clustering.len() <= CLUSTERING_LEN_MAX {
         return Ok(());
     }
-    let values = plan.table.layout.decode_clustering(&name.clustering);
+    let values = table.layout.decode_clustering(&name.clustering);
     let values = values.map_err(|error| CqlError::Server(error.to_string()))?;
     let len: usize = values.iter().map(Bytes::len).sum();
     if len > CLUSTERING_LEN_MAX {

@@ -7,12 +7,14 @@ pub(crate) mod columns;
 pub(crate) mod conditions;
 #[cfg(test)]
 mod explain;
+pub(crate) mod insert_rows;
 pub(crate) mod json;
 pub(crate) mod operation;
 pub(crate) mod plan;
 
 pub use batch::BatchPlan;
 pub use bound::BoundModification;
+pub use insert_rows::InsertRowsPlan;
 
 use std::sync::Arc;
 

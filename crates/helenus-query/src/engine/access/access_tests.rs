@@ -1,7 +1,11 @@
 use helenus_cql::ast::Permission;
+use helenus_cql::parser::parse_statement;
 use helenus_cql::types::CqlType;
 
 use super::*;
+use crate::analysis::plan;
+use crate::engine::ddl::in_memory::InMemorySchema;
+use crate::request::Users;
 use crate::schema::roles::{PermissionSet, Resource};
 
 fn role(name: &str, member_of: &[&str], granted: &[(Resource, Permission)]) -> Role {
@@ -26,6 +30,45 @@ fn access(roles: impl IntoIterator<Item = Role>) -> Roles {
 
 fn keyspace(name: &str) -> Resource {
     Resource::Keyspace(name.to_owned())
+}
+
+#[test]
+fn rows_with_timestamps_need_modify() {
+    let mut known = InMemorySchema::new("ks");
+    for statement in [
+        "CREATE TABLE t (k int PRIMARY KEY, v int)",
+        "CREATE TABLE u (k int PRIMARY KEY, v int)",
+        "CREATE MATERIALIZED VIEW by_v AS SELECT * FROM u WHERE v IS NOT NULL AND k IS NOT NULL PRIMARY KEY (v, k)",
+    ] {
+        known.apply(statement).expect(statement);
+    }
+    let users = Users::default();
+    let may = |table: &str, granted: &[(Resource, Permission)]| {
+        let mut schema = known.schema.clone();
+        schema.access = Arc::new(access([role("ann", &[], granted)]));
+        let parsed = parse_statement(&format!("INSERT INTO ks.{table} (v) ROWS ?")).expect("a statement");
+        let planned = plan(&schema, None, &parsed).expect("a plan");
+        let ctx = RoleContext {
+            control: AccessControl {
+                authenticates: true,
+                authorizes: true,
+            },
+            schema: &schema,
+            data_centers: &[],
+            user: Some("ann"),
+            keyspace: None,
+        };
+        authorize(&ctx, Some(&users.get("ann")), &planned).is_ok()
+    };
+    let on = |table: &str, permission| (Resource::table("ks", table), permission);
+    assert!(!may("t", &[on("t", Permission::Select)]));
+    assert!(may("t", &[on("t", Permission::Modify)]));
+    // The rows of the view are written too.
+    assert!(!may("u", &[on("u", Permission::Modify)]));
+    assert!(may(
+        "u",
+        &[(keyspace("ks"), Permission::Modify), on("u", Permission::Select)]
+    ));
 }
 
 #[test]

@@ -44,10 +44,11 @@ pub(crate) fn authorize(
             }
             may_restrict(ctx, plan, as_of)?;
         }
-        Plan::Modification(plan) => check(ctx, needs_of_writing(ctx.schema, plan))?,
+        Plan::Modification(plan) => check(ctx, needs_of_modification(ctx.schema, plan))?,
+        Plan::InsertRows(plan) => check(ctx, needs_of_writing(ctx.schema, plan.table(), false))?,
         Plan::Batch(plan) => {
             for one in plan.modifications() {
-                check(ctx, needs_of_writing(ctx.schema, one))?;
+                check(ctx, needs_of_modification(ctx.schema, one))?;
             }
         }
         Plan::Direct(plan) => {
@@ -107,11 +108,14 @@ fn may_restrict(ctx: &RoleContext<'_>, plan: &SelectPlan, as_of: Option<&AsOfRea
     )))
 }
 
+fn needs_of_modification(schema: &Schema, plan: &ModificationPlan) -> Vec<RequiredPermission> {
+    needs_of_writing(schema, plan.table(), plan.is_conditional())
+}
+
 /// Returns the permissions that a write needs. Conditions and the maintenance of views also need SELECT.
-fn needs_of_writing(schema: &Schema, plan: &ModificationPlan) -> Vec<RequiredPermission> {
-    let table = plan.table();
+fn needs_of_writing(schema: &Schema, table: &Table, is_conditional: bool) -> Vec<RequiredPermission> {
     let mut needs = vec![on_table(Permission::Modify, table)];
-    if plan.is_conditional() {
+    if is_conditional {
         needs.push(on_table(Permission::Select, table));
     }
     let mut views = crate::schema::views_of(schema, table).peekable();

@@ -81,6 +81,7 @@ impl Replay {
             Statement::Select(_)
             | Statement::Insert(_)
             | Statement::InsertJson(_)
+            | Statement::InsertRows(_)
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Batch(_)

@@ -31,6 +31,10 @@ pub(crate) fn check(
             check_write(guard, store, parameters)?;
             check_modification(guard, plan, eval, parameters)
         }
+        Plan::InsertRows(_) => {
+            check_write(guard, store, parameters)?;
+            guard.require(Flag::UserTimestamps)
+        }
         Plan::Batch(batch) => {
             check_write(guard, store, parameters)?;
             if batch.attributes.has_timestamp() {

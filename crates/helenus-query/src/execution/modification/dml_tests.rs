@@ -6,12 +6,12 @@ use std::sync::Arc;
 use helenus_cql::value::to_cql_literal;
 
 use crate::engine::{Engine, EngineConfig};
-use crate::request::{ClientState, QueryParameters};
+use crate::request::{BoundValues, ClientState, QueryParameters};
 use crate::response::Response;
 
 pub(crate) struct Session {
     pub(crate) engine: Arc<Engine>,
-    client: ClientState,
+    pub(crate) client: ClientState,
     _folder: tempfile::TempDir,
 }
 
@@ -37,11 +37,16 @@ impl Session {
 
     /// Returns the answer as text: rows separated by `; ` and values by `, `, or the error.
     pub(crate) async fn run(&self, text: &str) -> String {
-        match self
-            .engine
-            .query(&self.client, text, &QueryParameters::default())
-            .await
-        {
+        self.run_with(text, BoundValues::None).await
+    }
+
+    /// Runs a statement with values for its markers, and returns the answer like [`Session::run`].
+    pub(crate) async fn run_with(&self, text: &str, values: BoundValues) -> String {
+        let parameters = QueryParameters {
+            values,
+            ..QueryParameters::default()
+        };
+        match self.engine.query(&self.client, text, &parameters).await {
             Err(error) => format!("error: {error}"),
             Ok(outcome) => match outcome.response {
                 Response::Rows(rows) => {

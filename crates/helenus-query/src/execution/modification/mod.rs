@@ -10,6 +10,7 @@ pub(crate) mod batch;
 pub(crate) mod batch_size;
 pub(crate) mod cas;
 pub(crate) mod cas_request;
+pub(crate) mod insert_rows;
 pub(crate) mod list_ids;
 pub(crate) mod traces;
 pub(crate) mod write_builder;

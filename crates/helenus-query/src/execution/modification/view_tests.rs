@@ -8,11 +8,11 @@ use rand::{Rng, SeedableRng};
 
 use super::dml_tests::Session;
 
-const TABLE: &str =
+pub(super) const TABLE: &str =
     "CREATE TABLE t (p int, c int, s int static, v int, w int, m map<int, int>, PRIMARY KEY (p, c))";
-const BY_VALUE: &str = "CREATE MATERIALIZED VIEW by_value AS SELECT p, c, v, w, m FROM t \
+pub(super) const BY_VALUE: &str = "CREATE MATERIALIZED VIEW by_value AS SELECT p, c, v, w, m FROM t \
                         WHERE v IS NOT NULL AND p IS NOT NULL AND c IS NOT NULL PRIMARY KEY (v, c, p)";
-const BY_ROW: &str = "CREATE MATERIALIZED VIEW by_row AS SELECT p, c, w FROM t \
+pub(super) const BY_ROW: &str = "CREATE MATERIALIZED VIEW by_row AS SELECT p, c, w FROM t \
                       WHERE p IS NOT NULL AND c > 1 PRIMARY KEY (c, p)";
 
 /// Returns a random statement on a few rows, with a random timestamp.
@@ -47,7 +47,7 @@ async fn rows(db: &Session, query: &str) -> Vec<String> {
     rows
 }
 
-async fn assert_views_are_right(db: &Session, what: &str) {
+pub(super) async fn assert_views_are_right(db: &Session, what: &str) {
     let base = rows(db, "SELECT v, c, p, w, m FROM t WHERE v >= 0 ALLOW FILTERING").await;
     assert_eq!(
         rows(db, "SELECT v, c, p, w, m FROM by_value").await,

@@ -19,6 +19,7 @@ use crate::execution::writes::WriteSet;
 use crate::execution::writes::counters::{CounterKey, CounterState};
 use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::rows::{OwnedRow, PartitionKey, StoredRow};
+use crate::schema::Table;
 use crate::storage::ExecutionContext;
 use crate::storage::row_reads::{read_header, read_row, read_static, read_stored_row, read_stored_static};
 
@@ -99,6 +100,25 @@ impl WriteSet {
     }
 }
 
+/// Refuses an empty value for the only clustering column of a compact table (`UpdateParameters.newRow`).
+pub(super) fn check_name(table: &Table, name: &RowName) -> Result<(), CqlError> {
+    let [column] = table.clustering() else {
+        return Ok(());
+    };
+    if !table.is_dense() {
+        return Ok(());
+    }
+    // The encoding fails for types without empty values. A clustering of such a type cannot be empty.
+    let empty = table.layout.encode_clustering(&[Bytes::new()]);
+    match empty.is_ok_and(|empty| empty.bytes == name.clustering) {
+        true => Err(CqlError::invalid(format!(
+            "Invalid empty or null value for column {}",
+            column.name
+        ))),
+        false => Ok(()),
+    }
+}
+
 impl WriteBuilder<'_> {
     async fn upsert(&mut self, partition: &PartitionKey) -> Result<(), CqlError> {
         let RowsBound::Names(names) = &self.bound.rows else {
@@ -131,26 +151,6 @@ impl WriteBuilder<'_> {
                 value.name
             ))),
             value => Ok(value.map(|value| value.id)),
-        }
-    }
-
-    /// Refuses an empty value for the only clustering column of a compact table (`UpdateParameters.newRow`).
-    fn check_name(&self, name: &RowName) -> Result<(), CqlError> {
-        let table = self.params.table;
-        let [column] = table.clustering() else {
-            return Ok(());
-        };
-        if !table.is_dense() {
-            return Ok(());
-        }
-        // The encoding fails for types without empty values. A clustering of such a type cannot be empty.
-        let empty = table.layout.encode_clustering(&[Bytes::new()]);
-        match empty.is_ok_and(|empty| empty.bytes == name.clustering) {
-            true => Err(CqlError::invalid(format!(
-                "Invalid empty or null value for column {}",
-                column.name
-            ))),
-            false => Ok(()),
         }
     }
 
@@ -203,7 +203,7 @@ impl WriteBuilder<'_> {
         let operations: Vec<&Operation> = self.bound.regular_operations().collect();
         for name in names {
             scope::checkpoint().await?;
-            self.check_name(name)?;
+            check_name(self.params.table, name)?;
             let location = RowLocation {
                 partition,
                 kind: KeyKind::Row,

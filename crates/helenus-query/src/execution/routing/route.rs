@@ -93,7 +93,7 @@ pub(crate) fn route(
                 batch = is_whole.then(|| named.batch_size(plan.modifications())).flatten();
                 named
             }
-            Plan::Direct(_) => return Ok(Route::Anywhere.into()),
+            Plan::InsertRows(_) | Plan::Direct(_) => return Ok(Route::Anywhere.into()),
         },
         RequestWork::Batch(message) => {
             let partitions = message_partitions(context, message, parameters)?;

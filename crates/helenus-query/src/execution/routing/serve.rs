@@ -76,7 +76,7 @@ fn reads_tablets(request: &Request<'_>) -> bool {
         RequestWork::Statement { planned, .. } => match &planned.plan {
             Plan::Select(plan) => plan.table().kind != TableKind::Virtual,
             Plan::Direct(_) => false,
-            Plan::Modification(_) | Plan::Batch(_) => true,
+            Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) => true,
         },
         RequestWork::Batch(_) => true,
     }

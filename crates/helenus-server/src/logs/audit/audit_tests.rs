@@ -26,6 +26,10 @@ fn lines_are_those_of_cassandra() {
         format!("{begin}|type:SELECT|category:QUERY|ks:k|scope:t|operation:SELECT * FROM t WHERE p = 1\n")
     );
     assert_eq!(
+        line("INSERT INTO l.t (v) ROWS ?", Some("k"), None),
+        format!("{begin}|type:UPDATE|category:DML|ks:l|scope:t|operation:INSERT INTO l.t (v) ROWS ?\n")
+    );
+    assert_eq!(
         line("DROP KEYSPACE l", Some("k"), None),
         format!("{begin}|type:DROP_KEYSPACE|category:DDL|ks:l|operation:DROP KEYSPACE l\n")
     );

@@ -31,7 +31,9 @@ pub(super) fn entry(text: &str, used: Option<&str>) -> Entry {
 fn kind(statement: &Statement) -> (&'static str, &'static str) {
     match statement {
         Statement::Select(_) => ("SELECT", "QUERY"),
-        Statement::Insert(_) | Statement::InsertJson(_) | Statement::Update(_) => ("UPDATE", "DML"),
+        Statement::Insert(_) | Statement::InsertJson(_) | Statement::InsertRows(_) | Statement::Update(_) => {
+            ("UPDATE", "DML")
+        }
         Statement::Delete(_) => ("DELETE", "DML"),
         Statement::Batch(_) => ("BATCH", "DML"),
         Statement::Use(_) => ("USE_KEYSPACE", "OTHER"),
@@ -105,6 +107,7 @@ fn qualified(statement: &Statement) -> Option<&QualifiedName> {
         Statement::Select(statement) => &statement.table,
         Statement::Insert(statement) => &statement.table,
         Statement::InsertJson(statement) => &statement.table,
+        Statement::InsertRows(statement) => &statement.table,
         Statement::Update(statement) => &statement.table,
         Statement::Delete(statement) => &statement.table,
         Statement::Batch(batch) => match batch.statements.first()? {

@@ -1,0 +1,108 @@
+//! The statements of a schema.cql (`db.SchemaCQLHelper`; in 3.11 `db.ColumnFamilyStoreCQLHelper`).
+//!
+//! A snapshot's file has the user types of one table, CREATE TABLE WITH ID and options, the drops of columns, and the indexes. A column that
+//! was dropped is in CREATE TABLE; `ALTER TABLE … DROP … USING TIMESTAMP` follows, and ADD if it exists again. Files of DESCRIBE have
+//! keyspaces, functions and views as well.
+
+use std::path::PathBuf;
+
+use helenus_cql::ast::{QualifiedName, Statement};
+use helenus_cql::lexer::{Kind, tokenize};
+use helenus_cql::parser::parse_statement;
+
+use crate::error::ImportError;
+use crate::table_name::TableName;
+
+/// Text of Cassandra's comment around a table of the Thrift protocol, which CQL can't create.
+const OMITTED: &str = "omitted because it has constructs not compatible with CQL";
+
+/// The options of an index as 3.11 writes them, without a sign that CQL requires, and as they should be.
+const OPTIONS_OF_3_11: &str = " WITH OPTIONS { ";
+const OPTIONS: &str = " WITH OPTIONS = { ";
+
+/// A file with statements of a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaText {
+    pub path: PathBuf,
+    pub text: String,
+}
+
+/// A parsed file.
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub path: PathBuf,
+    pub statements: Vec<ScriptStatement>,
+    /// True if Cassandra left out a table, because CQL can't create it.
+    pub omits_table: bool,
+}
+
+/// A statement, and its text without the semicolon.
+#[derive(Clone, Debug)]
+pub struct ScriptStatement {
+    pub text: String,
+    pub statement: Statement,
+}
+
+impl Script {
+    /// Parses a file.
+    ///
+    /// # Errors
+    /// If a statement isn't CQL.
+    pub fn parse(schema: &SchemaText) -> Result<Script, ImportError> {
+        let mut statements = Vec::new();
+        for (start, text) in split(&schema.text) {
+            let text = text.replace(OPTIONS_OF_3_11, OPTIONS);
+            let parsed = parse_statement(&text).map_err(|error| {
+                let line = 1 + schema.text.get(..start).unwrap_or_default().matches('\n').count();
+                ImportError::Refused(format!(
+                    "{} line {line}: {error}. Correct the statement in a copy of the file, or create the table on the target and give --no-schema",
+                    schema.path.display()
+                ))
+            })?;
+            let statement = parsed.statement;
+            statements.push(ScriptStatement { text, statement });
+        }
+        Ok(Script {
+            path: schema.path.clone(),
+            statements,
+            omits_table: schema.text.contains(OMITTED),
+        })
+    }
+
+    /// Returns the names of the tables and views that the file creates.
+    pub fn tables_and_views(&self) -> Vec<TableName> {
+        let names = self.statements.iter().filter_map(|of| match &of.statement {
+            Statement::CreateTable(create) => table_name(&create.table),
+            Statement::CreateView(create) => table_name(&create.view),
+            _ => None,
+        });
+        names.collect()
+    }
+}
+
+/// Returns the name as that of a table. `None` if the keyspace is missing, as in no file of Cassandra.
+pub(super) fn table_name(name: &QualifiedName) -> Option<TableName> {
+    let keyspace = name.keyspace.as_ref()?;
+    Some(TableName::new(keyspace.as_str(), name.name.as_str()))
+}
+
+/// Splits a text at its semicolons. Each statement has the offset of its first byte.
+fn split(text: &str) -> Vec<(usize, &str)> {
+    let tokens = tokenize(text);
+    let mut statements = Vec::new();
+    let mut start = None;
+    let mut end = 0;
+    for token in &tokens.tokens {
+        if matches!(token.kind, Kind::Semicolon | Kind::Eof) {
+            if let Some(start) = start.take()
+                && let Some(statement) = text.get(start..end)
+            {
+                statements.push((start, statement));
+            }
+            continue;
+        }
+        start.get_or_insert(token.start as usize);
+        end = token.end as usize;
+    }
+    statements
+}

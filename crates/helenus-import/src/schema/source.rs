@@ -1,0 +1,265 @@
+//! The schema of all sources: the statements of all files, by what they create.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use helenus_cql::ast::{CreateKeyspace, CreateTable, Properties, Statement, TableChange};
+use helenus_cql::types::{UserType, UserTypeField};
+
+use super::resolve::{UserTypes, resolve_type};
+use super::script::{SchemaText, Script, ScriptStatement, table_name};
+use super::shape::TableShape;
+use crate::error::ImportError;
+use crate::table_name::TableName;
+
+/// The statements of all schema.cql.
+#[derive(Clone, Debug, Default)]
+pub struct SourceSchema {
+    pub keyspaces: BTreeMap<String, CreateKeyspace>,
+    /// CREATE TYPE in an order in which they can run.
+    pub types: Vec<TypeScript>,
+    pub user_types: UserTypes,
+    pub tables: BTreeMap<TableName, TableScript>,
+    pub views: BTreeMap<TableName, ViewScript>,
+    /// CREATE FUNCTION and CREATE AGGREGATE, in the order of the files.
+    pub functions: Vec<FunctionScript>,
+    /// Files in which Cassandra left out a table that CQL can't create.
+    pub omitted: Vec<PathBuf>,
+    /// Facts for the report.
+    pub notes: BTreeSet<String>,
+}
+
+/// CREATE TYPE.
+#[derive(Clone, Debug)]
+pub struct TypeScript {
+    /// Keyspace and name of the type.
+    pub name: TableName,
+    pub text: String,
+    fields: usize,
+}
+
+/// The statements of a table.
+#[derive(Clone, Debug)]
+pub struct TableScript {
+    pub path: PathBuf,
+    pub create: CreateTable,
+    pub text: String,
+    /// ALTER TABLE, in the order of the file.
+    pub changes: Vec<(TableChange, String)>,
+    pub indexes: Vec<IndexScript>,
+}
+
+/// CREATE INDEX.
+#[derive(Clone, Debug)]
+pub struct IndexScript {
+    /// `None` if the server chooses the name.
+    pub name: Option<String>,
+    pub text: String,
+}
+
+/// CREATE MATERIALIZED VIEW.
+#[derive(Clone, Debug)]
+pub struct ViewScript {
+    pub base: TableName,
+    pub text: String,
+}
+
+/// CREATE FUNCTION or CREATE AGGREGATE.
+#[derive(Clone, Debug)]
+pub struct FunctionScript {
+    pub keyspace: String,
+    pub name: String,
+    pub is_aggregate: bool,
+    pub text: String,
+}
+
+impl SourceSchema {
+    /// Reads all files. If files differ in a table, that with the most columns and changes is used.
+    ///
+    /// # Errors
+    /// If a statement isn't CQL, or a user type is unknown.
+    pub fn read(schemas: &[SchemaText]) -> Result<SourceSchema, ImportError> {
+        let mut schema = SourceSchema::default();
+        let scripts: Vec<Script> = schemas.iter().map(Script::parse).collect::<Result<_, _>>()?;
+        for script in &scripts {
+            if script.omits_table {
+                schema.omitted.push(script.path.clone());
+            }
+            for statement in &script.statements {
+                schema.add_type(script, statement)?;
+            }
+        }
+        for script in scripts {
+            let mut tables = BTreeMap::new();
+            for statement in script.statements {
+                schema.add(&script.path, statement, &mut tables)?;
+            }
+            for (name, table) in tables {
+                schema.add_table(name, table);
+            }
+        }
+        Ok(schema)
+    }
+
+    /// Returns the columns of a table. `None` if no file has it.
+    ///
+    /// # Errors
+    /// If a type is unknown.
+    pub fn shape(&self, name: &TableName) -> Result<Option<TableShape>, ImportError> {
+        let Some(script) = self.tables.get(name) else {
+            return Ok(None);
+        };
+        let changes = script.changes.iter().map(|(change, _)| change);
+        TableShape::of_statements(&name.keyspace, &script.create, changes, &self.user_types)
+            .map(Some)
+            .map_err(|problem| ImportError::Refused(format!("{}: {name}: {problem}", script.path.display())))
+    }
+
+    fn add_type(&mut self, script: &Script, statement: &ScriptStatement) -> Result<(), ImportError> {
+        let Statement::CreateType(create) = &statement.statement else {
+            return Ok(());
+        };
+        let refused = |problem: String| ImportError::Refused(format!("{}: {problem}", script.path.display()));
+        let name = table_name(&create.name).ok_or_else(|| refused(no_keyspace(&create.name.to_string())))?;
+        // Snapshots of different tables have the same types. A later snapshot may have more fields.
+        let known = self.types.iter_mut().find(|known| known.name == name);
+        let fields = create.fields.len();
+        if known.as_ref().is_some_and(|known| known.fields >= fields) {
+            return Ok(());
+        }
+        let mut definition = UserType {
+            keyspace: name.keyspace.clone(),
+            name: name.table.clone(),
+            fields: Vec::new(),
+        };
+        for (field, ty) in &create.fields {
+            let ty = resolve_type(&self.user_types, &name.keyspace, ty)
+                .map_err(|problem| refused(format!("type {name}, field {field}: {problem}")))?;
+            definition.fields.push(UserTypeField {
+                name: field.as_str().to_owned(),
+                ty,
+            });
+        }
+        self.user_types.insert(definition);
+        let text = statement.text.clone();
+        match known {
+            Some(known) => {
+                known.text = text;
+                known.fields = fields;
+            }
+            None => self.types.push(TypeScript { name, text, fields }),
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        path: &std::path::Path,
+        statement: ScriptStatement,
+        tables: &mut BTreeMap<TableName, TableScript>,
+    ) -> Result<(), ImportError> {
+        let refused = |problem: String| ImportError::Refused(format!("{}: {problem}", path.display()));
+        let text = statement.text;
+        match statement.statement {
+            Statement::CreateKeyspace(create) => {
+                self.keyspaces.insert(create.name.as_str().to_owned(), create);
+            }
+            Statement::CreateTable(create) => {
+                let name = table_name(&create.table)
+                    .ok_or_else(|| refused(no_keyspace(&create.table.to_string())))?;
+                let script = TableScript {
+                    path: path.to_owned(),
+                    create: *create,
+                    text,
+                    changes: Vec::new(),
+                    indexes: Vec::new(),
+                };
+                tables.insert(name, script);
+            }
+            Statement::AlterTable(alter) => {
+                if let Some(table) = table_name(&alter.table).and_then(|name| tables.get_mut(&name)) {
+                    table.changes.push((alter.change, text));
+                }
+            }
+            Statement::CreateIndex(create) => {
+                if let Some(table) = table_name(&create.table).and_then(|name| tables.get_mut(&name)) {
+                    let name = create.name.map(|name| name.as_str().to_owned());
+                    table.indexes.push(IndexScript { name, text });
+                }
+            }
+            Statement::CreateView(create) => {
+                let name =
+                    table_name(&create.view).ok_or_else(|| refused(no_keyspace(&create.view.to_string())))?;
+                let base = create.base.name.as_str();
+                let keyspace = create.base.keyspace.as_ref();
+                let base = TableName::new(keyspace.map_or(&*name.keyspace, |of| of.as_str()), base);
+                self.views.insert(name, ViewScript { base, text });
+            }
+            Statement::CreateFunction(create) => self.add_function(
+                create.name.keyspace.as_ref().map(|of| of.as_str()),
+                create.name.name.as_str(),
+                false,
+                text,
+            ),
+            Statement::CreateAggregate(create) => self.add_function(
+                create.name.keyspace.as_ref().map(|of| of.as_str()),
+                create.name.name.as_str(),
+                true,
+                text,
+            ),
+            Statement::CreateType(_) | Statement::Use(_) => {}
+            _ => {
+                let first = text.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+                self.notes
+                    .insert(format!("{}: {first} is ignored", path.display()));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_function(&mut self, keyspace: Option<&str>, name: &str, is_aggregate: bool, text: String) {
+        if self.functions.iter().any(|known| known.text == text) {
+            return;
+        }
+        self.functions.push(FunctionScript {
+            keyspace: keyspace.unwrap_or_default().to_owned(),
+            name: name.to_owned(),
+            is_aggregate,
+            text,
+        });
+    }
+
+    fn add_table(&mut self, name: TableName, script: TableScript) {
+        let size = |script: &TableScript| script.create.columns.len() + script.changes.len();
+        let Some(known) = self.tables.get_mut(&name) else {
+            self.tables.insert(name, script);
+            return;
+        };
+        let is_better = size(&script) > size(known);
+        if script.create.columns != known.create.columns || script.changes.len() != known.changes.len() {
+            let (used, other) = match is_better {
+                true => (&script.path, &known.path),
+                false => (&known.path, &script.path),
+            };
+            self.notes.insert(format!(
+                "{name}: {} and {} differ; the first is used",
+                used.display(),
+                other.display()
+            ));
+        }
+        if is_better {
+            *known = script;
+        }
+    }
+}
+
+impl TableScript {
+    /// Returns the options of the table.
+    pub fn properties(&self) -> &Properties {
+        &self.create.properties
+    }
+}
+
+fn no_keyspace(name: &str) -> String {
+    format!("{name} has no keyspace; write it as <keyspace>.{name}")
+}

@@ -1,0 +1,221 @@
+//! Collects the tables of all sources, and chooses the generation of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use helenus_sstable::{Folder, Listing, LocalFolder, list};
+use uuid::Uuid;
+
+use super::folder_name::creation_time;
+use super::layout::{self, Layout, TableFolder};
+use super::{LeftOut, LeftOutReason, SourceOptions, Sources, SstableFile, TableFiles};
+use crate::error::ImportError;
+use crate::schema::script::{SchemaText, Script};
+use crate::table_name::TableName;
+
+/// The SSTables of a table by generation. `None` is the generation of folders whose names have no id.
+type Generations = BTreeMap<Option<Uuid>, Vec<SstableFile>>;
+
+pub(super) fn find(options: &SourceOptions) -> Result<Sources, ImportError> {
+    let mut sources = Sources::default();
+    let mut tables: BTreeMap<TableName, Generations> = BTreeMap::new();
+    for source in &options.folders {
+        let layout = layout::read(source, options.snapshot.as_deref())?;
+        check_content(source, options.snapshot.as_deref(), &layout)?;
+        if let Some(path) = &layout.schema {
+            add_schema(&mut sources.schemas, path)?;
+        }
+        leave_out(&mut sources.left_out, &layout)?;
+        for folder in &layout.tables {
+            let schema = folder.path.join("schema.cql");
+            if schema.is_file() {
+                add_schema(&mut sources.schemas, &schema)?;
+            }
+            let name = name_of(folder, layout.schema.as_deref())?;
+            let sstables = sstables(&folder.path)?;
+            let generations = tables.entry(name).or_default();
+            generations.entry(folder.id).or_default().extend(sstables);
+        }
+    }
+    for (name, generations) in tables {
+        let (id, sstables) = newest(&name, generations, &mut sources.left_out)?;
+        sources.tables.insert(name, TableFiles { id, sstables });
+    }
+    sources.left_out.sort();
+    Ok(sources)
+}
+
+/// Refuses a source without any table, which is usually a wrong path.
+fn check_content(source: &Path, snapshot: Option<&str>, layout: &Layout) -> Result<(), ImportError> {
+    if !layout.tables.is_empty() || !layout.left_out.is_empty() || layout.schema.is_some() {
+        return Ok(());
+    }
+    let shown = source.display();
+    Err(ImportError::Refused(match snapshot {
+        Some(tag) if layout.without_snapshot > 0 => format!(
+            "{shown}: none of {} tables has the snapshot '{tag}'. List snapshots with `nodetool listsnapshots`",
+            layout.without_snapshot
+        ),
+        _ => format!(
+            "{shown}: no tables are here. Give a data folder of Cassandra (with <keyspace>/<table>-<id>), or a folder with SSTables and schema.cql"
+        ),
+    }))
+}
+
+fn leave_out(left_out: &mut Vec<LeftOut>, layout: &Layout) -> Result<(), ImportError> {
+    for (reason, what, path) in &layout.left_out {
+        let sstables = count_data_files(path, 4)?;
+        match left_out
+            .iter_mut()
+            .find(|known| known.reason == *reason && known.what == *what)
+        {
+            Some(known) => known.sstables += sstables,
+            None => left_out.push(LeftOut {
+                reason: *reason,
+                what: what.clone(),
+                sstables,
+            }),
+        }
+    }
+    Ok(())
+}
+
+/// Counts the Data.db in a folder and the folders within, but not those of snapshots.
+fn count_data_files(path: &Path, depth: usize) -> Result<u64, ImportError> {
+    let mut count = 0;
+    for entry in fs::read_dir(path).map_err(ImportError::io(path))? {
+        let entry = entry.map_err(ImportError::io(path))?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.ends_with("-Data.db") {
+            count += 1;
+        } else if depth > 0 && !matches!(&*name, "snapshots" | "backups") && entry.path().is_dir() {
+            count += count_data_files(&entry.path(), depth - 1)?;
+        }
+    }
+    Ok(count)
+}
+
+fn add_schema(schemas: &mut Vec<SchemaText>, path: &Path) -> Result<(), ImportError> {
+    let text = fs::read_to_string(path).map_err(ImportError::io(path))?;
+    if schemas.iter().all(|known| known.text != text) {
+        let path = path.to_owned();
+        schemas.push(SchemaText { path, text });
+    }
+    Ok(())
+}
+
+/// Returns the name of a folder's table, from the folder or from schema.cql.
+fn name_of(folder: &TableFolder, above: Option<&Path>) -> Result<TableName, ImportError> {
+    if let (Some(keyspace), Some(table)) = (&folder.keyspace, &folder.table) {
+        return Ok(TableName::new(keyspace, table));
+    }
+    let own = folder.path.join("schema.cql");
+    let mut candidates = BTreeSet::new();
+    for path in [Some(own.as_path()), above].into_iter().flatten() {
+        if !path.is_file() {
+            continue;
+        }
+        let text = fs::read_to_string(path).map_err(ImportError::io(path))?;
+        let script = Script::parse(&SchemaText {
+            path: path.to_owned(),
+            text,
+        })?;
+        candidates.extend(script.tables_and_views());
+        if !candidates.is_empty() {
+            break;
+        }
+    }
+    if candidates.len() > 1
+        && let Some(table) = &folder.table
+    {
+        candidates.retain(|name| name.table == *table);
+    }
+    let mut candidates = candidates.into_iter();
+    match (candidates.next(), candidates.next()) {
+        (Some(only), None) => Ok(only),
+        _ => Err(ImportError::Refused(format!(
+            "{}: the table of these SSTables is unknown. Put a schema.cql with one CREATE TABLE beside them, or name the folder <keyspace>.<table>",
+            folder.path.display()
+        ))),
+    }
+}
+
+/// Lists the SSTables of a folder. Temporary files are no SSTables.
+fn sstables(path: &Path) -> Result<Vec<SstableFile>, ImportError> {
+    let folder = LocalFolder::new(path);
+    let listing = list(&folder)?;
+    let Listing {
+        sstables,
+        refused,
+        transaction_logs,
+    } = listing;
+    if let Some(error) = refused.into_iter().next() {
+        return Err(ImportError::Refused(format!("{}: {error}", path.display())));
+    }
+    if let Some(log) = transaction_logs.first() {
+        return Err(ImportError::Refused(format!(
+            "{}: a flush or compaction is unfinished, so that some SSTables may be incomplete or obsolete. Import a snapshot, or stop \
+             Cassandra after `nodetool drain`",
+            folder.display_name(log)
+        )));
+    }
+    // A component that is being written ends with this (`Descriptor.TMP_EXT`).
+    let is_temporary = |component: &String| component.ends_with(".tmp");
+    sstables
+        .into_iter()
+        .filter(|listed| !listed.components.iter().all(is_temporary))
+        .map(|listed| {
+            listed
+                .check_complete()
+                .map_err(|error| ImportError::Refused(format!("{}: {error}", path.display())))?;
+            Ok(SstableFile {
+                folder: path.to_owned(),
+                descriptor: listed.descriptor,
+                data_bytes: listed.data_bytes,
+            })
+        })
+        .collect()
+}
+
+/// Chooses the newest generation of a table. Ids are time UUIDs, unless the source makes them from names.
+fn newest(
+    name: &TableName,
+    mut generations: Generations,
+    left_out: &mut Vec<LeftOut>,
+) -> Result<(Option<Uuid>, Vec<SstableFile>), ImportError> {
+    // Copies without an id belong to the only generation that there is.
+    if generations.len() == 2
+        && let Some(unnamed) = generations.remove(&None)
+        && let Some((_, sstables)) = generations.iter_mut().next()
+    {
+        sstables.extend(unnamed);
+    }
+    let made = |id: Option<Uuid>| id.and_then(creation_time);
+    if generations.len() > 1 && generations.keys().any(|id| made(*id).is_none()) {
+        let ids: Vec<String> = generations
+            .keys()
+            .map(|id| id.map_or_else(|| "without id".to_owned(), |id| id.simple().to_string()))
+            .collect();
+        return Err(ImportError::Refused(format!(
+            "{name}: folders of several generations are here ({}), and their ids don't say which is the newest. Give a source without \
+             the folders of dropped tables",
+            ids.join(", ")
+        )));
+    }
+    let newest = generations.keys().copied().max_by_key(|id| made(*id)).flatten();
+    let mut chosen = Vec::new();
+    for (id, sstables) in generations {
+        if id == newest {
+            chosen = sstables;
+        } else if !sstables.is_empty() {
+            left_out.push(LeftOut {
+                reason: LeftOutReason::OlderGeneration,
+                what: format!("{name} {}", id.unwrap_or_default().simple()),
+                sstables: sstables.len() as u64,
+            });
+        }
+    }
+    Ok((newest, chosen))
+}

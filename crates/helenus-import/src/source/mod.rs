@@ -1,0 +1,153 @@
+//! The SSTables and schemas in folders, by table.
+//!
+//! A source is a data folder of Cassandra, whose tables lie at `<keyspace>/<table>-<id>`, or the folder of one keyspace. It may also be a copy
+//! of SSTables with schema.cql, directly or one level down for each table. With a snapshot's name, only the snapshots of that name are read.
+
+mod collect;
+mod folder_name;
+mod layout;
+
+#[cfg(test)]
+mod source_tests;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use helenus_sstable::{Descriptor, LocalFolder, SsTable};
+use uuid::Uuid;
+
+use crate::error::ImportError;
+use crate::schema::script::SchemaText;
+use crate::table_name::TableName;
+
+/// Places to read.
+#[derive(Clone, Debug, Default)]
+pub struct SourceOptions {
+    /// The folders, in any order.
+    pub folders: Vec<PathBuf>,
+    /// The name of the snapshot to read. `None` for the live files.
+    pub snapshot: Option<String>,
+}
+
+/// Everything that was found.
+#[derive(Debug, Default)]
+pub struct Sources {
+    pub tables: BTreeMap<TableName, TableFiles>,
+    /// The texts of all schema.cql, without duplicates.
+    pub schemas: Vec<SchemaText>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// The SSTables of a table in all sources.
+#[derive(Clone, Debug, Default)]
+pub struct TableFiles {
+    /// The id of the table's generation. `None` if the folders' names have none.
+    pub id: Option<Uuid>,
+    pub sstables: Vec<SstableFile>,
+}
+
+/// An SSTable that is complete and in a version that can be read.
+#[derive(Clone, Debug)]
+pub struct SstableFile {
+    pub folder: PathBuf,
+    pub descriptor: Descriptor,
+    /// Bytes of Data.db.
+    pub data_bytes: u64,
+}
+
+/// Something that isn't imported, and the reason.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeftOut {
+    pub reason: LeftOutReason,
+    /// A keyspace, a table or a folder.
+    pub what: String,
+    /// Number of SSTables.
+    pub sstables: u64,
+}
+
+/// Reason for which something isn't imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftOutReason {
+    /// A keyspace of Cassandra itself.
+    SystemKeyspace,
+    /// The files of an index, which is built again.
+    Index,
+    /// The files of a view, which is built again.
+    View,
+    /// An older generation of a table that was dropped and created again.
+    OlderGeneration,
+}
+
+impl LeftOutReason {
+    /// Returns the reason in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            LeftOutReason::SystemKeyspace => "keyspace of Cassandra itself",
+            LeftOutReason::Index => "index, which is built here",
+            LeftOutReason::View => "view, which is built here",
+            LeftOutReason::OlderGeneration => "files of a table before it was dropped and created again",
+        }
+    }
+}
+
+impl Sources {
+    /// Finds all SSTables and schemas.
+    ///
+    /// # Errors
+    /// If a folder can't be read or has nothing to import, or the generation of a table is unclear. An SSTable that is incomplete or in a
+    /// version that can't be read is an error too.
+    pub fn find(options: &SourceOptions) -> Result<Sources, ImportError> {
+        collect::find(options)
+    }
+
+    /// Moves a table's files to those that are left out, because the table is a view.
+    pub fn leave_out_view(&mut self, view: &TableName) {
+        if let Some(files) = self.tables.remove(view) {
+            self.left_out.push(LeftOut {
+                reason: LeftOutReason::View,
+                what: view.to_string(),
+                sstables: files.sstables.len() as u64,
+            });
+        }
+    }
+}
+
+impl TableFiles {
+    /// Returns the bytes of all Data.db.
+    pub fn bytes(&self) -> u64 {
+        self.sstables.iter().map(|file| file.data_bytes).sum()
+    }
+
+    /// Opens all SSTables.
+    ///
+    /// # Errors
+    /// If a component is missing or corrupt, or the partitioner isn't Murmur3.
+    pub fn open(&self) -> Result<Vec<SsTable>, ImportError> {
+        self.sstables.iter().map(SstableFile::open).collect()
+    }
+}
+
+impl SstableFile {
+    /// Opens the SSTable.
+    ///
+    /// # Errors
+    /// As [`TableFiles::open`].
+    pub fn open(&self) -> Result<SsTable, ImportError> {
+        let folder = Arc::new(LocalFolder::new(&self.folder));
+        let sstable = SsTable::open(folder, &self.descriptor)?;
+        let partitioner = &sstable.statistics().partitioner;
+        if partitioner.rsplit('.').next() == Some("Murmur3Partitioner") {
+            return Ok(sstable);
+        }
+        Err(ImportError::Refused(format!(
+            "{}: the partitioner is {partitioner}; only Murmur3Partitioner can be imported. Copy the rows by DSBulk instead",
+            self.path().display()
+        )))
+    }
+
+    /// Returns the path of Data.db.
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(self.descriptor.file_name("Data.db"))
+    }
+}

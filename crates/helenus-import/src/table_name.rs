@@ -1,0 +1,28 @@
+//! The name of a table.
+
+use std::fmt;
+
+use helenus_cql::identifier::quote_qualified;
+
+/// A table or view, as `keyspace` and `table` without quotes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableName {
+    pub keyspace: String,
+    pub table: String,
+}
+
+impl TableName {
+    pub fn new(keyspace: impl Into<String>, table: impl Into<String>) -> TableName {
+        TableName {
+            keyspace: keyspace.into(),
+            table: table.into(),
+        }
+    }
+}
+
+impl fmt::Display for TableName {
+    /// Writes the name as CQL, quoted where necessary.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&quote_qualified(&self.keyspace, &self.table))
+    }
+}

@@ -1,0 +1,137 @@
+//! Options of `helenus import`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use helenus_import::TableName;
+
+use crate::shell::ConnectionArgs;
+
+/// Brings tables of a Cassandra cluster in, with timestamps, TTLs and tombstones. Give the files of all nodes at once. Clients may write
+/// meanwhile: the newest write of a cell wins.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1\n  helenus import --from /mnt/copies/shop --to 10.0.0.1\n  helenus import --from /mnt/node1/data --snapshot monday --dry-run"
+)]
+pub struct ImportArgs {
+    /// A data folder of Cassandra, or a folder of SSTables with schema.cql; may be given several times
+    #[arg(long, value_name = "DIR", required = true)]
+    pub from: Vec<PathBuf>,
+    /// The snapshot to read, by its name [default: the live files]
+    #[arg(long, value_name = "NAME")]
+    pub snapshot: Option<String>,
+    /// A node that takes the rows, as HOST or HOST:PORT; may be given several times
+    #[arg(long, value_name = "HOST")]
+    pub to: Vec<String>,
+    /// Import only this table, as KEYSPACE.TABLE; may be given several times
+    #[arg(long, value_name = "TABLE")]
+    pub table: Vec<String>,
+    /// Import only the tables of this keyspace; may be given several times
+    #[arg(long, value_name = "KEYSPACE")]
+    pub keyspace: Vec<String>,
+    /// Make and compare the schema, and import no rows
+    #[arg(long)]
+    pub schema_only: bool,
+    /// Leave the schema as it is; all tables must exist
+    #[arg(long, conflicts_with = "schema_only")]
+    pub no_schema: bool,
+    /// Read everything, report what would be imported, and send nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The way with counters that have values on the target: replace writes the source's totals over them
+    #[arg(long, value_enum, value_name = "WAY")]
+    pub counters: Option<Counters>,
+    /// The speed: adaptive, so that the times of other clients stay, or MB of rows a second
+    #[arg(long, value_name = "RATE", default_value = "adaptive")]
+    pub rate: Rate,
+    /// The file from which an interrupted import goes on [default: helenus-import-<hash of the options>.state]
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Begin again, whatever the state says
+    #[arg(long)]
+    pub restart: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+/// The way with counters that have values on the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Counters {
+    /// Write the source's totals with the present time
+    Replace,
+}
+
+/// The speed of an import.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// Batches in flight follow the times of acknowledgements.
+    Adaptive,
+    /// Bytes of batches a second.
+    Fixed(f64),
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rate, String> {
+        if text == "adaptive" {
+            return Ok(Rate::Adaptive);
+        }
+        match text.parse::<f64>() {
+            Ok(megabytes) if megabytes > 0.0 && megabytes.is_finite() => Ok(Rate::Fixed(megabytes * 1e6)),
+            _ => Err(format!("'{text}' is no rate; use adaptive or MB/s, such as 20")),
+        }
+    }
+}
+
+impl ImportArgs {
+    /// Returns true for a table that `--table` or `--keyspace` names, or if neither is given.
+    pub fn is_wanted(&self, name: &TableName) -> bool {
+        if self.table.is_empty() && self.keyspace.is_empty() {
+            return true;
+        }
+        let is_table = |given: &String| *given == plain(name) || *given == name.to_string();
+        self.keyspace.contains(&name.keyspace) || self.table.iter().any(is_table)
+    }
+
+    /// Refuses names of `--table` and `--keyspace` that the sources don't have.
+    pub fn check_names<'a>(&self, known: impl Iterator<Item = &'a TableName> + Clone) -> Result<()> {
+        for keyspace in &self.keyspace {
+            if !known.clone().any(|name| name.keyspace == *keyspace) {
+                bail!("--keyspace {keyspace}: the sources have no such keyspace");
+            }
+        }
+        for table in &self.table {
+            if !known
+                .clone()
+                .any(|name| *table == plain(name) || *table == name.to_string())
+            {
+                bail!("--table {table}: the sources have no such table; give KEYSPACE.TABLE");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn plain(name: &TableName) -> String {
+    format!("{}.{}", name.keyspace, name.table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_adaptive_or_megabytes() {
+        assert_eq!("adaptive".parse(), Ok(Rate::Adaptive));
+        assert_eq!("1.5".parse(), Ok(Rate::Fixed(1_500_000.0)));
+        for wrong in ["0", "-1", "fast", "NaN", "inf"] {
+            assert!(wrong.parse::<Rate>().unwrap_err().contains(wrong));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `helenus import`: brings the tables of a Cassandra cluster in, from the SSTables of its nodes.
+//!
+//! The command merges the SSTables of each table (crate `helenus-import`), and sends the rows with `INSERT … ROWS ?` over CQL. Batches are
+//! idempotent: they carry the timestamps of the source, so any of them may be sent again.
+//!
+//! - `args`: the options;
+//! - `target`: the connection, and the target's schema;
+//! - `prepare`: the schema's part of the work;
+//! - `transfer`: the rows' part, with `pipeline`, `sender`, `window`, `pace` and `progress`;
+//! - `state`: the file to go on from;
+//! - `report`: the result.
+
+mod args;
+mod pace;
+mod pipeline;
+mod prepare;
+mod progress;
+mod report;
+mod sender;
+mod state;
+mod target;
+mod transfer;
+mod window;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use helenus_import::schema::SourceSchema;
+use helenus_import::source::{SourceOptions, Sources};
+
+pub use args::ImportArgs;
+use report::Report;
+use state::State;
+use target::Target;
+
+use crate::serve::descriptors;
+use crate::shell::EXIT_INTERRUPTED;
+use crate::shell::interrupt::Interrupt;
+
+/// Runs the import. The exit code is 130 after Ctrl-C.
+pub fn run(args: &ImportArgs) -> Result<ExitCode> {
+    // Each SSTable is an open file.
+    descriptors::raise();
+    let interrupt = Interrupt::default();
+    let mut sources = Sources::find(&SourceOptions {
+        folders: args.from.clone(),
+        snapshot: args.snapshot.clone(),
+    })?;
+    let schema = SourceSchema::read(&sources.schemas)?;
+    for view in schema.views.keys() {
+        sources.leave_out_view(view);
+    }
+    let mut target = match args.to.is_empty() {
+        true if args.dry_run => None,
+        true => bail!("give --to HOST, the node that takes the rows, or --dry-run"),
+        false => Some(Target::connect(args, &interrupt)?),
+    };
+    interrupt.catch()?;
+    let prepared = prepare::prepare(args, &mut sources, &schema, target.as_mut())?;
+    let mut report = Report::new(&sources, prepared.report);
+    let mut state = match &target {
+        Some(_) if !args.dry_run && !args.schema_only => Some(State::open(args)?),
+        _ => None,
+    };
+    if !args.schema_only {
+        let imported = transfer::import_tables(
+            args,
+            &sources,
+            &prepared.tables,
+            target.as_mut(),
+            state.as_mut(),
+            &interrupt,
+            &mut report,
+        );
+        if let Err(error) = imported {
+            report.print(args.json);
+            let resumes = state.as_ref().filter(|state| state.is_begun());
+            let error = match resumes {
+                Some(state) => error.context(format!(
+                    "stopped; the same command goes on after {}",
+                    state.position()
+                )),
+                None => error,
+            };
+            if interrupt.is_set() {
+                eprintln!("helenus: {error:#}");
+                return Ok(ExitCode::from(EXIT_INTERRUPTED));
+            }
+            return Err(error);
+        }
+    }
+    if let Some(state) = state {
+        state.remove().context("the import is done")?;
+    }
+    report.print(args.json);
+    Ok(ExitCode::SUCCESS)
+}

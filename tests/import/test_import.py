@@ -1,0 +1,57 @@
+"""`helenus import` brings the snapshots of a Cassandra: afterwards, Helenus answers what the Cassandra answered."""
+
+import subprocess
+
+import pytest
+
+import answers
+import cassandras
+import helenus
+from agreement import differences
+from made import COMPACTED, EARLY, MONDAY, made
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(0)]
+
+IMPORT_TIMEOUT_S = 900
+SHOWN = 20
+
+
+@pytest.fixture
+def node(tmp_path):
+    node = helenus.Node(tmp_path / "node").start()
+    yield node
+    node.close()
+
+
+def run_import(node, data, snapshot, *more):
+    """Imports a snapshot of all tables. Returns the output."""
+    done = subprocess.run([str(helenus.binary()), "import", "--from", str(data), "--snapshot", snapshot, "--to", f"{node.host}:{node.port}", *more],
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=IMPORT_TIMEOUT_S)
+    assert done.returncode == 0, done.stdout[-5000:]
+    return done.stdout
+
+
+def check_agreement(expected, node):
+    found = differences(expected, answers.of(node))
+    assert not found, f"{len(found)} differences:\n" + "\n".join(found[:SHOWN])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def command():
+    if subprocess.run([str(helenus.binary()), "import", "--help"], capture_output=True).returncode != 0:
+        pytest.skip("this build has no command `import`")
+
+
+@pytest.mark.parametrize("release", cassandras.RELEASES, ids=str)
+def test_answers_are_those_of_cassandra(release, node):
+    data = made(release)
+    run_import(node, data.data, MONDAY)
+    check_agreement(data.answers(), node)
+
+
+def test_snapshots_may_come_in_any_order_and_again(node):
+    data = made(cassandras.release_named("5.0-oa"))
+    # The schema comes from the newest snapshot: an older one lacks columns. Counters are those of the last import.
+    for snapshot in (COMPACTED, EARLY, MONDAY, MONDAY):
+        run_import(node, data.data, snapshot, "--counters", "replace")
+    check_agreement(data.answers(), node)
