@@ -14,7 +14,7 @@ COMPONENTS = ("Data.db", "Statistics.db", "CompressionInfo.db", "CRC.db", "Diges
 # Tables and their snapshots by the name of the release, and the folder.
 CHOSEN = {
     "3.11-md": [("collections", EARLY), ("deletions", COMPACTED)],
-    "3.11": [("collections", COMPACTED), ("deletions", EARLY), ("kinds", EARLY), ("compact_dense", COMPACTED), ("counters", COMPACTED), ("compressed_lz4", COMPACTED)],
+    "3.11": [("collections", COMPACTED), ("deletions", COMPACTED), ("kinds", EARLY), ("compact_dense", COMPACTED), ("counters", COMPACTED), ("compressed_lz4", COMPACTED)],
     "4.0-na": [("collections", EARLY), ("deletions", COMPACTED)],
     "4.0": [("collections", MONDAY), ("deletions", MONDAY), ("kinds", EARLY), ("counters", COMPACTED), ("evolving", MONDAY), ("sparse", COMPACTED),
             ("compressed_lz4_ratio", COMPACTED), ("compressed_snappy", COMPACTED), ("compressed_deflate", COMPACTED), ("compressed_zstd", COMPACTED),

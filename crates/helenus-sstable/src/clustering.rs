@@ -64,33 +64,21 @@ pub(crate) fn read_values(
     types: &[ColumnType],
 ) -> Result<Vec<Option<Bytes>>, SstableError> {
     let mut values = Vec::with_capacity(types.len());
-    each_value(cursor, types, |value| {
-        values.push(value.map(|value| source.slice_ref(value)))
-    })?;
-    Ok(values)
-}
-
-pub(crate) fn skip_values(cursor: &mut Cursor<'_>, types: &[ColumnType]) -> Result<(), SstableError> {
-    each_value(cursor, types, |_| {})
-}
-
-fn each_value<'a>(
-    cursor: &mut Cursor<'a>,
-    types: &[ColumnType],
-    mut each: impl FnMut(Option<&'a [u8]>),
-) -> Result<(), SstableError> {
     for batch in types.chunks(BATCH) {
         let marks = cursor.vint("marks of clustering values")?;
         for (position, column_type) in batch.iter().enumerate() {
             let bits = marks >> (position * 2);
-            each(match bits & 3 {
-                0 => Some(read_value(cursor, column_type.value_len(), "clustering value")?),
-                1 => Some(&[]),
+            values.push(match bits & 3 {
+                0 => {
+                    let value = read_value(cursor, column_type.value_len(), "clustering value")?;
+                    Some(source.slice_ref(value))
+                }
+                1 => Some(Bytes::new()),
                 _ => None,
             });
         }
     }
-    Ok(())
+    Ok(values)
 }
 
 /// Reads a value that isn't empty (`AbstractType.readValue`). `len` is the length of all values, and `None` if it varies.
@@ -106,7 +94,7 @@ pub(crate) fn read_value<'a>(
 }
 
 /// Reads the kind and the types of a bound's values.
-pub(crate) fn read_bound_start<'t>(
+fn read_bound_start<'t>(
     cursor: &mut Cursor<'_>,
     types: &'t [ColumnType],
 ) -> Result<(BoundKind, &'t [ColumnType]), SstableError> {

@@ -1,7 +1,7 @@
 //! Types of columns, from the names of Cassandra's classes (`db.marshal.TypeParser`).
 
-use helenus_cql::types::CqlType;
 use helenus_cql::types::class_name::parse_class_name;
+use helenus_cql::types::{CqlType, NativeType};
 
 const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
 /// The partition keys in the table of a secondary index, in the order of their tokens (`PartitionerDefinedOrder`; in 3.11 also
@@ -27,7 +27,7 @@ impl ColumnType {
         }
         let short = name.strip_prefix(PACKAGE).unwrap_or(name);
         let ty = match KEYS_BY_TOKEN.iter().any(|start| short.starts_with(start)) {
-            true => CqlType::Blob,
+            true => CqlType::Native(NativeType::Blob),
             false => parse_class_name(name)?,
         };
         Some(ColumnType {

@@ -134,7 +134,10 @@ fn compare_remote_clocks(left: i64, right: i64) -> Ordering {
     if left == right {
         return Ordering::Equal;
     }
-    let is_greater = (left >= 0 && right > 0 && left >= right) || (left < 0 && (right > 0 || left < right));
+    let is_greater = match left < 0 {
+        true => left < right,
+        false => right > 0 && left > right,
+    };
     if is_greater {
         Ordering::Greater
     } else {

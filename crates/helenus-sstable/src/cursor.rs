@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
     /// Takes bytes as a cursor of their own, whose end is the end of the item.
     pub(crate) fn sub_cursor(&mut self, len: usize, field: &'static str) -> Result<Cursor<'a>, SstableError> {
         let start = self.position();
-        Ok(Cursor::new(self.take(len, field)?, self.file, start))
+        Ok(Cursor::new(self.take_limited(len, field)?, self.file, start))
     }
 
     fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], SstableError> {

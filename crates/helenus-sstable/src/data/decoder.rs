@@ -1,10 +1,10 @@
 //! The decoder of Data.db, without I/O: bytes go in, in pieces of any length, and events come out.
 //!
-//! An item is decoded when all of its bytes are there, so memory holds one row and one piece. Values share the memory of their row.
+//! An item is decoded when all of its bytes are there, so memory holds one row and one piece. Values share the memory of their piece.
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 use super::deletion::DeletionTime;
 use super::event::{Event, Partition};
@@ -12,11 +12,10 @@ use super::row::{
     END_OF_PARTITION, Flags, HAS_EXTENDED_FLAGS, HAS_SHADOWABLE_DELETION, IS_MARKER, IS_STATIC, read_marker,
     read_row,
 };
-use crate::clustering::{read_bound_start, skip_values};
 use crate::cursor::Cursor;
 use crate::error::{ErrorKind, SstableError};
 use crate::file_name::DATA;
-use crate::statistics::{ColumnKind, SerializationHeader};
+use crate::statistics::SerializationHeader;
 
 /// Limits of a row. A row over a limit is refused, because it would have to be in memory as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +60,13 @@ pub struct Decoder {
     header: Arc<SerializationHeader>,
     limits: Limits,
     state: State,
-    /// Bytes that aren't decoded.
-    buffer: BytesMut,
-    /// Offset of the buffer's first byte.
+    /// Bytes that are decoded next. Values are slices of them.
+    block: Bytes,
+    /// Bytes that follow the block.
+    pending: BytesMut,
+    /// Offset of the block's first byte.
     offset: u64,
-    /// Bytes that the buffer needs before the next try, so that a long row isn't tried with every piece.
+    /// Bytes that the next item needs before the next try, so that a long row isn't tried with every piece. 0 if unknown.
     needed: usize,
     is_finished: bool,
 }
@@ -76,7 +77,8 @@ impl Decoder {
             header,
             limits,
             state: State::PartitionStart,
-            buffer: BytesMut::new(),
+            block: Bytes::new(),
+            pending: BytesMut::new(),
             offset: 0,
             needed: 0,
             is_finished: false,
@@ -85,7 +87,7 @@ impl Decoder {
 
     /// Appends bytes of the file.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
+        self.pending.extend_from_slice(bytes);
     }
 
     /// Notes that the file has no more bytes.
@@ -108,59 +110,55 @@ impl Decoder {
                 let problem = "the decoder has failed before";
                 return Err(SstableError::new(ErrorKind::Corrupt, DATA, self.offset, problem));
             }
-            if self.buffer.is_empty() && self.state == State::PartitionStart && self.is_finished {
-                return Ok(Step::End);
-            }
-            if self.buffer.len() < self.needed && !self.is_finished {
-                return Ok(Step::NeedBytes);
-            }
-            let len = match self.item_len() {
-                Ok(len) => len,
-                Err(error) if error.needed > 0 && !self.is_finished => {
-                    self.needed = error.needed;
+            if self.block.is_empty() {
+                if self.pending.is_empty() && self.is_finished && self.state == State::PartitionStart {
+                    return Ok(Step::End);
+                }
+                if !self.refill() {
                     return Ok(Step::NeedBytes);
                 }
+            }
+            match self.decode() {
+                Ok(decoded) => {
+                    self.needed = 0;
+                    self.block.advance(decoded.len);
+                    self.offset = self.offset.saturating_add(decoded.len as u64);
+                    self.state = decoded.state;
+                    if let Some(event) = decoded.event {
+                        return Ok(Step::Event(event));
+                    }
+                }
+                Err(error) if error.needed > 0 && !(self.is_finished && self.pending.is_empty()) => {
+                    self.needed = error.needed;
+                    if !self.refill() {
+                        return Ok(Step::NeedBytes);
+                    }
+                }
                 Err(error) => return Err(self.fail(error)),
-            };
-            self.needed = 0;
-            let item = self.buffer.split_to(len).freeze();
-            let event = self
-                .decode(&item)
-                .map_err(|error| self.fail(error.within_item()))?;
-            self.offset = self.offset.saturating_add(len as u64);
-            if let Some(event) = event {
-                return Ok(Step::Event(event));
             }
         }
+    }
+
+    /// Makes the block longer by the bytes that follow it. Returns false if the next item needs more bytes than there are. All bytes are
+    /// pending then, so that a long row is collected without copying it again.
+    fn refill(&mut self) -> bool {
+        if !self.block.is_empty() {
+            let follows = std::mem::take(&mut self.pending);
+            self.pending.reserve(self.block.len() + follows.len());
+            self.pending.extend_from_slice(&self.block);
+            self.pending.extend_from_slice(&follows);
+            self.block = Bytes::new();
+        }
+        if self.pending.len() < self.needed.max(1) && !self.is_finished {
+            return false;
+        }
+        self.block = self.pending.split().freeze();
+        true
     }
 
     fn fail(&mut self, error: SstableError) -> SstableError {
         self.state = State::Failed;
         error
-    }
-
-    /// Returns the length of the next item. The error says how many bytes are needed if the buffer has only a part.
-    fn item_len(&self) -> Result<usize, SstableError> {
-        if self.state == State::PartitionStart {
-            let mut cursor = Cursor::new(&self.buffer, DATA, self.offset);
-            cursor.short_bytes("partition key")?;
-            DeletionTime::read_of_partition(self.header.version, &mut cursor)?;
-            return Ok(cursor.consumed());
-        }
-        let mut cursor = Cursor::limited(&self.buffer, DATA, self.offset, self.limits.row_bytes_max);
-        let flags = self.flags(&mut cursor)?;
-        if flags.flags & END_OF_PARTITION != 0 {
-            return Ok(cursor.consumed());
-        }
-        if flags.flags & IS_MARKER != 0 {
-            let (_, types) = read_bound_start(&mut cursor, &self.header.clustering_types)?;
-            skip_values(&mut cursor, types)?;
-        } else if flags.kind() == ColumnKind::Regular {
-            skip_values(&mut cursor, &self.header.clustering_types)?;
-        }
-        let len = cursor.vint_len("size of an item")?;
-        cursor.take_limited(len, "row or range tombstone marker")?;
-        Ok(cursor.consumed())
     }
 
     /// Reads the flags of a row or marker, and refuses those that Cassandra doesn't write in this place.
@@ -189,35 +187,64 @@ impl Decoder {
         Ok(Flags { flags, extended })
     }
 
-    /// Decodes an item that is complete. `None` if it is an empty static row.
-    fn decode(&mut self, item: &Bytes) -> Result<Option<Event>, SstableError> {
-        let header = Arc::clone(&self.header);
-        let mut cursor = Cursor::new(item, DATA, self.offset);
+    /// Decodes the item at the start of the block. The error says how many bytes are needed if the block has only a part of it.
+    fn decode(&self) -> Result<Decoded, SstableError> {
+        let (header, source) = (&*self.header, &self.block);
         if self.state == State::PartitionStart {
-            let key = item.slice_ref(cursor.short_bytes("partition key")?);
+            let mut cursor = Cursor::new(source, DATA, self.offset);
+            let key = source.slice_ref(cursor.short_bytes("partition key")?);
             let deletion = DeletionTime::read_of_partition(header.version, &mut cursor)?;
-            self.state = match header.static_columns.is_empty() {
+            let state = match header.static_columns.is_empty() {
                 true => State::Unfiltered,
                 false => State::StaticRow,
             };
-            return Ok(Some(Event::Partition(Partition { key, deletion })));
+            let event = Event::Partition(Partition { key, deletion });
+            return Ok(Decoded::new(&cursor, state, Some(event)));
         }
+        let mut cursor = Cursor::limited(source, DATA, self.offset, self.limits.row_bytes_max);
         let flags = self.flags(&mut cursor)?;
         if flags.flags & END_OF_PARTITION != 0 {
-            self.state = State::PartitionStart;
-            return Ok(Some(Event::PartitionEnd));
+            return Ok(Decoded::new(
+                &cursor,
+                State::PartitionStart,
+                Some(Event::PartitionEnd),
+            ));
         }
         if flags.flags & IS_MARKER != 0 {
-            let (kind, types) = read_bound_start(&mut cursor, &header.clustering_types)?;
-            let marker = read_marker(item, &mut cursor, &header, kind, types)?;
-            return Ok(Some(Event::RangeTombstoneMarker(marker)));
+            let marker = read_marker(source, &mut cursor, header)?;
+            return Ok(Decoded::new(
+                &cursor,
+                self.state,
+                Some(Event::RangeTombstoneMarker(marker)),
+            ));
         }
-        let row = read_row(item, &mut cursor, &header, flags, self.limits.row_cells_max)?;
-        if self.state == State::StaticRow {
-            self.state = State::Unfiltered;
-            return Ok((!row.is_empty()).then_some(Event::StaticRow(row)));
+        let row = read_row(source, &mut cursor, header, flags, self.limits.row_cells_max)?;
+        Ok(match self.state {
+            State::StaticRow => {
+                let event = (!row.is_empty()).then_some(Event::StaticRow(row));
+                Decoded::new(&cursor, State::Unfiltered, event)
+            }
+            state => Decoded::new(&cursor, state, Some(Event::Row(row))),
+        })
+    }
+}
+
+/// A decoded item.
+struct Decoded {
+    len: usize,
+    /// State after the item.
+    state: State,
+    /// `None` if the item is an empty static row.
+    event: Option<Event>,
+}
+
+impl Decoded {
+    fn new(cursor: &Cursor<'_>, state: State, event: Option<Event>) -> Decoded {
+        Decoded {
+            len: cursor.consumed(),
+            state,
+            event,
         }
-        Ok(Some(Event::Row(row)))
     }
 }
 

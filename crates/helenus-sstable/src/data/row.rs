@@ -8,11 +8,10 @@ use super::cell::{read_cell, read_ttl};
 use super::columns::Subset;
 use super::deletion::DeletionTime;
 use super::event::{ComplexDeletion, Expiry, Liveness, RangeTombstoneMarker, Row, RowDeletion};
-use crate::clustering::{BoundKind, read_values};
-use crate::column_type::ColumnType;
+use crate::clustering::{Bound, BoundKind, read_bound, read_values};
 use crate::cursor::Cursor;
 use crate::error::{ErrorKind, SstableError};
-use crate::statistics::{Column, ColumnKind, SerializationHeader};
+use crate::statistics::{Column, ColumnKind, EncodingStats, SerializationHeader};
 
 pub(crate) const END_OF_PARTITION: u8 = 0x01;
 pub(crate) const IS_MARKER: u8 = 0x02;
@@ -59,54 +58,25 @@ pub(super) fn read_row(
         ColumnKind::Static => Vec::new(),
         ColumnKind::Regular => read_values(source, cursor, &header.clustering_types)?,
     };
-    let mut body = body(cursor)?;
-    let liveness = read_liveness(&mut body, header, flags)?;
-    let deletion = match flags.has(HAS_DELETION) {
-        true => DeletionTime::read(&header.encoding, &mut body)?.map(|time| RowDeletion {
-            time,
-            is_shadowable: flags.extended & HAS_SHADOWABLE_DELETION != 0,
-        }),
-        false => None,
-    };
-    let columns = header.columns(flags.kind());
-    let subset = match flags.has(HAS_ALL_COLUMNS) {
-        true => Subset::All,
-        false => Subset::read(&mut body, columns.len())?,
-    };
-    let row = Row {
-        clustering,
-        liveness,
-        deletion,
-        complex_deletions: Vec::new(),
-        cells: Vec::new(),
-    };
+    let body = body(cursor)?;
     let mut reader = Reader {
         source,
         header,
-        row,
-        has_complex_deletion: flags.has(HAS_COMPLEX_DELETION),
+        row: Row {
+            clustering,
+            ..Row::default()
+        },
+        flags,
         cells_max,
     };
-    for (_, column) in columns
-        .iter()
-        .enumerate()
-        .filter(|(position, _)| subset.contains(*position))
-    {
-        match column.is_complex {
-            true => reader.complex_column(&mut body, column)?,
-            false => reader.cell(&mut body, column)?,
-        }
-    }
-    check_end(&body, "row")?;
+    reader.body(body).map_err(SstableError::within_item)?;
     Ok(reader.row)
 }
 
-/// Reads the size of a body and returns its bytes from the size of the previous item on.
+/// Reads the size of a body and returns its bytes, which begin with the size of the previous item.
 fn body<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>, SstableError> {
     let len = cursor.vint_len("size of an item")?;
-    let mut body = cursor.sub_cursor(len, "body of an item")?;
-    body.vint("size of the previous item")?;
-    Ok(body)
+    cursor.sub_cursor(len, "row or range tombstone marker")
 }
 
 fn check_end(body: &Cursor<'_>, item: &str) -> Result<(), SstableError> {
@@ -142,11 +112,47 @@ struct Reader<'a> {
     source: &'a Bytes,
     header: &'a SerializationHeader,
     row: Row,
-    has_complex_deletion: bool,
+    flags: Flags,
     cells_max: usize,
 }
 
 impl Reader<'_> {
+    /// Reads the body, of which all bytes are there.
+    fn body(&mut self, mut body: Cursor<'_>) -> Result<(), SstableError> {
+        body.vint("size of the previous item")?;
+        self.row.liveness = read_liveness(&mut body, self.header, self.flags)?;
+        if self.flags.has(HAS_DELETION) {
+            let is_shadowable = self.flags.extended & HAS_SHADOWABLE_DELETION != 0;
+            let time = DeletionTime::read(&self.header.encoding, &mut body)?;
+            self.row.deletion = time.map(|time| RowDeletion { time, is_shadowable });
+        }
+        let columns = self.header.columns(self.flags.kind());
+        if self.flags.has(HAS_ALL_COLUMNS) {
+            // Every cell has a byte at least.
+            self.row.cells.reserve_exact(columns.len().min(body.remaining()));
+            for column in columns {
+                self.column(&mut body, column)?;
+            }
+        } else {
+            let subset = Subset::read(&mut body, columns.len())?;
+            for (_, column) in columns
+                .iter()
+                .enumerate()
+                .filter(|(position, _)| subset.contains(*position))
+            {
+                self.column(&mut body, column)?;
+            }
+        }
+        check_end(&body, "row")
+    }
+
+    fn column(&mut self, body: &mut Cursor<'_>, column: &Arc<Column>) -> Result<(), SstableError> {
+        match column.is_complex {
+            true => self.complex_column(body, column),
+            false => self.cell(body, column),
+        }
+    }
+
     fn cell(&mut self, body: &mut Cursor<'_>, column: &Arc<Column>) -> Result<(), SstableError> {
         if self.row.cells.len() >= self.cells_max {
             let problem = format!("a row has more than {} cells, which is the limit", self.cells_max);
@@ -160,7 +166,7 @@ impl Reader<'_> {
 
     /// Reads a collection or user type: its deletion, the number of its cells and the cells.
     fn complex_column(&mut self, body: &mut Cursor<'_>, column: &Arc<Column>) -> Result<(), SstableError> {
-        if self.has_complex_deletion
+        if self.flags.has(HAS_COMPLEX_DELETION)
             && let Some(time) = DeletionTime::read(&self.header.encoding, body)?
         {
             let column = Arc::clone(column);
@@ -173,32 +179,42 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the rest of a marker, from its values on.
+/// Reads the rest of a marker, from its kind on.
 pub(super) fn read_marker(
     source: &Bytes,
     cursor: &mut Cursor<'_>,
     header: &SerializationHeader,
-    kind: BoundKind,
-    types: &[ColumnType],
 ) -> Result<RangeTombstoneMarker, SstableError> {
-    let prefix = read_values(source, cursor, types)?;
+    let Bound { kind, prefix } = read_bound(source, cursor, &header.clustering_types)?;
     let mut body = body(cursor)?;
-    let end = match kind.is_end() {
-        true => DeletionTime::read(&header.encoding, &mut body)?,
-        false => None,
-    };
-    let start = match kind.is_start() {
-        true => DeletionTime::read(&header.encoding, &mut body)?,
-        false => None,
-    };
-    check_end(&body, "range tombstone marker")?;
-    if end.is_none() && start.is_none() {
-        return Err(body.corrupt("a range tombstone marker has no deletion"));
-    }
+    let (end, start) =
+        read_marker_body(&mut body, &header.encoding, kind).map_err(SstableError::within_item)?;
     Ok(RangeTombstoneMarker {
         kind,
         prefix,
         end,
         start,
     })
+}
+
+/// Returns the deletion before the marker and that after it.
+fn read_marker_body(
+    body: &mut Cursor<'_>,
+    encoding: &EncodingStats,
+    kind: BoundKind,
+) -> Result<(Option<DeletionTime>, Option<DeletionTime>), SstableError> {
+    body.vint("size of the previous item")?;
+    let end = match kind.is_end() {
+        true => DeletionTime::read(encoding, body)?,
+        false => None,
+    };
+    let start = match kind.is_start() {
+        true => DeletionTime::read(encoding, body)?,
+        false => None,
+    };
+    check_end(body, "range tombstone marker")?;
+    if end.is_none() && start.is_none() {
+        return Err(body.corrupt("a range tombstone marker has no deletion"));
+    }
+    Ok((end, start))
 }
