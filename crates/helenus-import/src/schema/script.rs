@@ -20,6 +20,9 @@ const OMITTED: &str = "omitted because it has constructs not compatible with CQL
 const OPTIONS_OF_3_11: &str = " WITH OPTIONS { ";
 const OPTIONS: &str = " WITH OPTIONS = { ";
 
+/// Options of tables that Cassandra 4.0 removed, and now refuses.
+const REMOVED_OPTIONS: [&str; 2] = ["dclocal_read_repair_chance", "read_repair_chance"];
+
 /// A file with statements of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaText {
@@ -60,6 +63,10 @@ impl Script {
                 ))
             })?;
             let statement = parsed.statement;
+            let text = match statement {
+                Statement::CreateTable(_) | Statement::CreateView(_) => without_removed_options(&text),
+                _ => text,
+            };
             statements.push(ScriptStatement { text, statement });
         }
         Ok(Script {
@@ -84,6 +91,25 @@ impl Script {
 pub(super) fn table_name(name: &QualifiedName) -> Option<TableName> {
     let keyspace = name.keyspace.as_ref()?;
     Some(TableName::new(keyspace.as_str(), name.name.as_str()))
+}
+
+/// Returns a statement without `AND option = value` of the options that Cassandra 4.0 removed.
+fn without_removed_options(text: &str) -> String {
+    let tokens = tokenize(text).tokens;
+    let word = |place: usize| tokens.get(place).and_then(|token| text.get(token.start as usize..token.end as usize));
+    let mut kept = String::with_capacity(text.len());
+    let mut copied = 0;
+    for place in 1..tokens.len() {
+        let is_removed = word(place).is_some_and(|word| REMOVED_OPTIONS.contains(&word))
+            && word(place - 1).is_some_and(|word| word.eq_ignore_ascii_case("AND"))
+            && word(place + 1) == Some("=");
+        if let (true, Some(and), Some(value)) = (is_removed, tokens.get(place - 1), tokens.get(place + 2)) {
+            kept.push_str(text.get(copied..and.start as usize).unwrap_or_default());
+            copied = value.end as usize;
+        }
+    }
+    kept.push_str(text.get(copied..).unwrap_or_default());
+    kept
 }
 
 /// Splits a text at its semicolons. Each statement has the offset of its first byte.

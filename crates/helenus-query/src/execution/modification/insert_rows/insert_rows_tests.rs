@@ -538,7 +538,7 @@ async fn wrong_rows_are_refused_and_nothing_is_written() {
             )
         );
     }
-    let torn = one(&[int(1)], &good);
+    let torn = one(&[int(1)], &cell(1, Cell::live(10, int(1))));
     for torn in [torn.slice(..torn.len() - 1), Bytes::new()] {
         assert_eq!(
             send(&db, STATEMENT, torn).await,
@@ -663,14 +663,14 @@ async fn statement_is_checked_and_described() {
         .await;
     let prepared = db
         .engine
-        .prepare(&db.client, None, "INSERT INTO t (v) ROWS :rows")
+        .prepare(&db.client, None, "INSERT INTO ks.t (v) ROWS :rows")
         .await
         .unwrap();
     let markers = prepared.0.planned.load().markers.specs();
     assert_eq!(markers.len(), 1);
     assert_eq!((&*markers[0].name, &markers[0].ty), ("rows", &CqlType::BLOB));
     let batch = [BatchStatement::Text(
-        "INSERT INTO t (v) ROWS ?".to_owned(),
+        "INSERT INTO ks.t (v) ROWS ?".to_owned(),
         vec![BoundValue::Set(rows)],
     )];
     let parameters = QueryParameters::default();
