@@ -4,7 +4,7 @@ use bytes::Bytes;
 use helenus_row::key::successor;
 use helenus_row::transfer::TransferBound;
 use helenus_row::{Deletion, murmur3_token};
-use helenus_sstable::{Event, Events, Partition, RangeTombstoneMarker, Row, SsTable};
+use helenus_sstable::{EXPIRED_LIVENESS_TTL_S, Event, Events, Partition, RangeTombstoneMarker, Row, SsTable};
 
 use super::MergeOptions;
 use super::convert::deletion_of;
@@ -73,7 +73,10 @@ impl Input {
                 (Position::Start, Content::Partition(deletion))
             }
             Event::StaticRow(row) => (Position::Static, Content::StaticRow(row)),
-            Event::Row(row) => (self.row_position(layout, &row)?, Content::Row(row)),
+            Event::Row(row) => {
+                self.check_no_view(&row)?;
+                (self.row_position(layout, &row)?, Content::Row(row))
+            }
             Event::RangeTombstoneMarker(marker) => {
                 (self.bound_position(layout, &marker)?, Content::Marker(marker))
             }
@@ -115,6 +118,19 @@ impl Input {
     fn start(&mut self, partition: &Partition) {
         self.token = murmur3_token(&partition.key);
         self.key = partition.key.clone();
+    }
+
+    /// Refuses a row that only materialized views have. Up to 3.11.10, schema.cql shows a view as a table.
+    fn check_no_view(&self, row: &Row) -> Result<(), ImportError> {
+        let expiry = row.liveness.and_then(|liveness| liveness.expiry);
+        if expiry.is_none_or(|expiry| expiry.ttl_s != EXPIRED_LIVENESS_TTL_S) {
+            return Ok(());
+        }
+        Err(ImportError::Refused(format!(
+            "{}: a row has ended with its base row, so this is a materialized view. Leave it out with --exclude KEYSPACE.VIEW, and \
+             create the view on the target",
+            self.file
+        )))
     }
 
     fn row_position(&self, layout: &TableLayout, row: &Row) -> Result<Position, ImportError> {

@@ -18,12 +18,14 @@ pub fn differences(source: &TableShape, target: &TableShape) -> Vec<String> {
             )),
         }
     }
-    for name in source
-        .dropped
-        .keys()
-        .filter(|name| !source.columns.contains_key(*name))
-    {
-        if target.columns.contains_key(name) {
+    let dropped = source.dropped.iter();
+    for (name, dropped_us) in dropped.filter(|(name, _)| !source.columns.contains_key(*name)) {
+        // The target does not show cells from before its own drop. An older snapshot lacks the column that was added again since.
+        let is_dropped_there = target
+            .dropped
+            .get(name)
+            .is_some_and(|there_us| there_us >= dropped_us);
+        if target.columns.contains_key(name) && !is_dropped_there {
             found.push(format!(
                 "column {} is dropped in the source, and exists on the target: drop it there",
                 quote_identifier(name)

@@ -110,7 +110,10 @@ fn statements_are_planned_in_an_order_that_works() {
     );
     // Options that Cassandra 4.0 removed are left out. All others stay.
     let table = &plan.statements[4].text;
-    assert!(table.ends_with("bloom_filter_fp_chance = 0.01\n\t\n\tAND comment = 'a; b'\n\tAND extensions = {  }"), "{table}");
+    assert!(
+        table.ends_with("bloom_filter_fp_chance = 0.01\n\t\n\tAND comment = 'a; b'\n\tAND extensions = {  }"),
+        "{table}"
+    );
     for statement in &plan.statements {
         assert!(parse_statement(&statement.text).is_ok(), "{}", statement.text);
     }

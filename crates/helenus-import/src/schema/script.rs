@@ -96,7 +96,11 @@ pub(super) fn table_name(name: &QualifiedName) -> Option<TableName> {
 /// Returns a statement without `AND option = value` of the options that Cassandra 4.0 removed.
 fn without_removed_options(text: &str) -> String {
     let tokens = tokenize(text).tokens;
-    let word = |place: usize| tokens.get(place).and_then(|token| text.get(token.start as usize..token.end as usize));
+    let word = |place: usize| {
+        tokens
+            .get(place)
+            .and_then(|token| text.get(token.start as usize..token.end as usize))
+    };
     let mut kept = String::with_capacity(text.len());
     let mut copied = 0;
     for place in 1..tokens.len() {

@@ -31,6 +31,9 @@ pub struct ImportArgs {
     /// Import only the tables of this keyspace; may be given several times
     #[arg(long, value_name = "KEYSPACE")]
     pub keyspace: Vec<String>,
+    /// Leave out this table or view, as KEYSPACE.TABLE; may be given several times
+    #[arg(long, value_name = "TABLE")]
+    pub exclude: Vec<String>,
     /// Make and compare the schema, and import no rows
     #[arg(long)]
     pub schema_only: bool,
@@ -90,36 +93,38 @@ impl FromStr for Rate {
 }
 
 impl ImportArgs {
-    /// Returns true for a table that `--table` or `--keyspace` names, or if neither is given.
+    /// Returns true for a table that `--table` or `--keyspace` names, or if neither is given. False for those of `--exclude`.
     pub fn is_wanted(&self, name: &TableName) -> bool {
+        if self.exclude.iter().any(|given| is_name_of(given, name)) {
+            return false;
+        }
         if self.table.is_empty() && self.keyspace.is_empty() {
             return true;
         }
-        let is_table = |given: &String| *given == plain(name) || *given == name.to_string();
-        self.keyspace.contains(&name.keyspace) || self.table.iter().any(is_table)
+        self.keyspace.contains(&name.keyspace) || self.table.iter().any(|given| is_name_of(given, name))
     }
 
-    /// Refuses names of `--table` and `--keyspace` that the sources don't have.
+    /// Refuses names of `--table`, `--exclude` and `--keyspace` that the sources don't have.
     pub fn check_names<'a>(&self, known: impl Iterator<Item = &'a TableName> + Clone) -> Result<()> {
         for keyspace in &self.keyspace {
             if !known.clone().any(|name| name.keyspace == *keyspace) {
                 bail!("--keyspace {keyspace}: the sources have no such keyspace");
             }
         }
-        for table in &self.table {
-            if !known
-                .clone()
-                .any(|name| *table == plain(name) || *table == name.to_string())
-            {
-                bail!("--table {table}: the sources have no such table; give KEYSPACE.TABLE");
+        for (option, tables) in [("--table", &self.table), ("--exclude", &self.exclude)] {
+            for table in tables {
+                if !known.clone().any(|name| is_name_of(table, name)) {
+                    bail!("{option} {table}: the sources have no such table; give KEYSPACE.TABLE");
+                }
             }
         }
         Ok(())
     }
 }
 
-fn plain(name: &TableName) -> String {
-    format!("{}.{}", name.keyspace, name.table)
+/// Returns true if the option's value is the table's name, with or without quotes.
+fn is_name_of(given: &str, name: &TableName) -> bool {
+    given == format!("{}.{}", name.keyspace, name.table) || given == name.to_string()
 }
 
 #[cfg(test)]
