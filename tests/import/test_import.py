@@ -9,11 +9,11 @@ import cassandras
 import features
 import helenus
 from agreement import differences
+from importing import run_import
 from made import COMPACTED, EARLY, MONDAY, made
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(0)]
 
-IMPORT_TIMEOUT_S = 900
 SHOWN = 20
 
 
@@ -22,14 +22,6 @@ def node(tmp_path):
     node = helenus.Node(tmp_path / "node").start()
     yield node
     node.close()
-
-
-def run_import(node, data, snapshot, *more, exit_code=0):
-    """Imports a snapshot of all tables. Returns the output."""
-    done = subprocess.run([str(helenus.binary()), "import", "--from", str(data), "--snapshot", snapshot, "--to", f"{node.host}:{node.port}", *more],
-                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=IMPORT_TIMEOUT_S)
-    assert done.returncode == exit_code, done.stdout[-5000:]
-    return done.stdout
 
 
 def check_agreement(expected, node):
@@ -48,13 +40,13 @@ def test_answers_are_those_of_cassandra(release, node):
     data = made(release)
     # In schema.cql of this release, the view is a table.
     more = ["--exclude", f"{features.KEYSPACE}.viewed"] if release.version == "3.11.10" else []
-    run_import(node, data.data, MONDAY, *more)
+    run_import(node, data.data, "--snapshot", MONDAY, *more)
     check_agreement(data.answers(), node)
 
 
 def test_view_that_passes_for_a_table_is_refused(node):
     data = made(cassandras.release_named("3.11-md"))
-    said = run_import(node, data.data, MONDAY, "--table", f"{features.KEYSPACE}.viewed", exit_code=1)
+    said = run_import(node, data.data, "--snapshot", MONDAY, "--table", f"{features.KEYSPACE}.viewed", exit_code=1)
     assert "viewed" in said and "--exclude KEYSPACE.VIEW" in said
 
 
@@ -62,5 +54,5 @@ def test_snapshots_may_come_in_any_order_and_again(node):
     data = made(cassandras.release_named("5.0-oa"))
     # The schema comes from the newest snapshot: an older one lacks columns. Counters are those of the last import.
     for snapshot in (COMPACTED, EARLY, MONDAY, MONDAY):
-        run_import(node, data.data, snapshot, "--counters", "replace")
+        run_import(node, data.data, "--snapshot", snapshot, "--counters", "replace")
     check_agreement(data.answers(), node)
