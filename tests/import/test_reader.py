@@ -20,7 +20,7 @@ SHOWN_FILES = 5
 @pytest.fixture(scope="session")
 def program():
     """Returns the path of the program that prints SSTables in lines."""
-    run(["cargo", "build", "-q", "-p", "helenus-sstable", "--example", "sstable_dump"], helenus.ROOT)
+    run(["cargo", "build", "-q", "--workspace", "--example", "sstable_dump"], helenus.ROOT)
     return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", helenus.ROOT / "target")) / "debug/examples/sstable_dump"
 
 
