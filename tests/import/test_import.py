@@ -9,12 +9,13 @@ import cassandras
 import features
 import helenus
 from agreement import differences
-from importing import run_import
+from importing import kill_import, run_import
 from made import COMPACTED, EARLY, MONDAY, made
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(0)]
 
 SHOWN = 20
+KILLS = 10
 
 
 @pytest.fixture
@@ -55,4 +56,15 @@ def test_snapshots_may_come_in_any_order_and_again(node):
     # The schema comes from the newest snapshot: an older one lacks columns. Counters are those of the last import.
     for snapshot in (COMPACTED, EARLY, MONDAY, MONDAY):
         run_import(node, data.data, "--snapshot", snapshot, "--counters", "replace")
+    check_agreement(data.answers(), node)
+
+
+def test_killed_imports_go_on(node, tmp_path):
+    data = made(cassandras.release_named("5.0-da"))
+    state, options = tmp_path / "import.state", ["--snapshot", MONDAY, "--counters", "replace"]
+    kills = sum(kill_import(node, data.data, state, *options, "--rate", "0.5") for _ in range(KILLS))
+    assert kills == KILLS
+    said = run_import(node, data.data, "--state", str(state), *options)
+    assert "An interrupted import goes on after" in said
+    assert not state.exists()
     check_agreement(data.answers(), node)

@@ -62,6 +62,12 @@ pub fn run(args: &ImportArgs) -> Result<ExitCode> {
         Some(_) if !args.dry_run && !args.schema_only => Some(State::open(args)?),
         _ => None,
     };
+    if let Some(state) = state.as_ref().filter(|state| state.is_begun()) {
+        eprintln!(
+            "An interrupted import goes on after {}; --restart begins again.",
+            state.position()
+        );
+    }
     if !args.schema_only {
         let imported = transfer::import_tables(
             args,

@@ -76,7 +76,7 @@ impl State {
     }
 
     /// Returns the token from which the table is to be read. `None` for all of it.
-    pub fn from_token(&self, table: &TableName) -> Option<i64> {
+    pub fn resume_token(&self, table: &TableName) -> Option<i64> {
         let (current, token) = self.current.as_ref()?;
         (*current == table.to_string()).then_some(*token)
     }
@@ -202,7 +202,7 @@ mod tests {
 
         let again = State::open(&given).unwrap();
         assert!(again.is_done(&one) && !again.is_done(&two));
-        assert_eq!((again.from_token(&two), again.from_token(&one)), (Some(-5), None));
+        assert_eq!((again.resume_token(&two), again.resume_token(&one)), (Some(-5), None));
         assert!(again.position().contains("token -5 of ks.\"Two\""));
 
         let restarted = State::open(&args(&[

@@ -92,7 +92,7 @@ impl TableImport<'_> {
             source: known.source.as_ref(),
         };
         let layout = TableLayout::new(self.name, &mut sstables, shapes)?;
-        let from_token = state.as_ref().and_then(|state| state.from_token(self.name));
+        let from_token = state.as_ref().and_then(|state| state.resume_token(self.name));
         let target = target.filter(|_| !self.args.dry_run);
         let options = MergeOptions {
             from_token,
