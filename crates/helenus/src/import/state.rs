@@ -202,7 +202,10 @@ mod tests {
 
         let again = State::open(&given).unwrap();
         assert!(again.is_done(&one) && !again.is_done(&two));
-        assert_eq!((again.resume_token(&two), again.resume_token(&one)), (Some(-5), None));
+        assert_eq!(
+            (again.resume_token(&two), again.resume_token(&one)),
+            (Some(-5), None)
+        );
         assert!(again.position().contains("token -5 of ks.\"Two\""));
 
         let restarted = State::open(&args(&[
