@@ -58,6 +58,8 @@ pub struct Merge {
     ready: VecDeque<TransferItem>,
     token: Option<i64>,
     partition_deletion: Option<Deletion>,
+    /// Number of inputs with an open range, so that rows outside ranges need no look at all inputs.
+    open_ranges: usize,
     last_range: Option<TransferItem>,
     statistics: Statistics,
 }
@@ -104,6 +106,7 @@ impl Merge {
             ready: VecDeque::new(),
             token: None,
             partition_deletion: None,
+            open_ranges: 0,
             last_range: None,
         };
         for index in 0..merge.inputs.len() {
@@ -255,10 +258,12 @@ impl Merge {
 
     /// Returns the strongest deletion of the partition and, for rows, of the ranges that are open.
     fn covering(&self, has_ranges: bool) -> Option<Deletion> {
+        if !has_ranges || self.open_ranges == 0 {
+            return self.partition_deletion;
+        }
         let open = self.inputs.iter().filter_map(|input| input.open.as_ref());
-        let open = open.filter(|_| has_ranges).map(|(_, deletion)| *deletion);
-        open.fold(self.partition_deletion, |known, deletion| {
-            Deletion::max(known, Some(deletion))
+        open.fold(self.partition_deletion, |known, (_, deletion)| {
+            Deletion::max(known, Some(*deletion))
         })
     }
 
@@ -294,7 +299,8 @@ impl Merge {
                 values,
                 is_inclusive: head::starts_inclusive(kind),
             };
-            input.open = Some((start, deletion_of(time)));
+            let before = input.open.replace((start, deletion_of(time)));
+            self.open_ranges += usize::from(before.is_none());
         }
     }
 
@@ -303,6 +309,7 @@ impl Merge {
         let Some((start, deletion)) = self.inputs.get_mut(index).and_then(|input| input.open.take()) else {
             return;
         };
+        self.open_ranges -= 1;
         let range = TransferItem::RangeDeletion { start, end, deletion };
         if self.last_range.as_ref() == Some(&range) {
             return;
