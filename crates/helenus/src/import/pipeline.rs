@@ -16,7 +16,7 @@ use super::progress::Progress;
 use super::report::TableReport;
 use super::sender::Sender;
 use super::state::State;
-use super::target::Target;
+use super::target::{Target, interrupted};
 use super::window::Window;
 use crate::shell::interrupt::Interrupt;
 
@@ -115,7 +115,7 @@ pub fn send_all(
     table.statistics = sent.statistics;
     table.bytes = sent.bytes_read;
     let result = match (failed, read) {
-        _ if interrupt.is_set() => Err(anyhow!("interrupted by Ctrl-C; run the command again")),
+        _ if interrupt.is_set() => Err(interrupted()),
         (Some(error), _) => Err(error.context(format!("{name}: rows can't be sent"))),
         (None, Ok((statistics, bytes_read))) => {
             table.statistics = statistics;

@@ -10,6 +10,7 @@ use helenus_cql::frame::request::Execute;
 use helenus_cql::frame::response::{QueryResult, Response};
 use helenus_cql::frame::{BoundValue, BoundValues, QueryParameters, Request};
 
+use super::target::interrupted;
 use super::window::Window;
 use crate::shell::client::{Client, Login, Server, StatementError};
 use crate::shell::interrupt::Interrupt;
@@ -153,9 +154,7 @@ impl<'a> Sender<'a> {
         self.connection = None;
         match error {
             StatementError::Server(error) => self.failed(error),
-            StatementError::Cancelled => {
-                Failure::Final(anyhow!("interrupted by Ctrl-C; run the command again"))
-            }
+            StatementError::Cancelled => Failure::Final(interrupted()),
             StatementError::Disconnected(error) | StatementError::Output(error) => Failure::Again {
                 error,
                 is_overload: false,

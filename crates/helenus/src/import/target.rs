@@ -174,11 +174,16 @@ impl Target {
     }
 }
 
+/// Returns the error of an import that Ctrl-C ended.
+pub fn interrupted() -> anyhow::Error {
+    anyhow!("interrupted by Ctrl-C; run the command again")
+}
+
 /// Returns the error of a statement that can't be tried again.
 pub fn in_words(error: StatementError) -> anyhow::Error {
     match error {
         StatementError::Server(error) => anyhow!("{error}"),
-        StatementError::Cancelled => anyhow!("interrupted by Ctrl-C; run the command again"),
+        StatementError::Cancelled => interrupted(),
         StatementError::Disconnected(error) | StatementError::Output(error) => error,
     }
 }

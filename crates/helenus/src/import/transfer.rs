@@ -17,7 +17,7 @@ use super::prepare::KnownShapes;
 use super::progress::Progress;
 use super::report::{Report, TableReport};
 use super::state::State;
-use super::target::Target;
+use super::target::{Target, interrupted};
 use super::window::Window;
 use crate::shell::interrupt::Interrupt;
 
@@ -93,10 +93,14 @@ impl TableImport<'_> {
         };
         let layout = TableLayout::new(self.name, &mut sstables, shapes)?;
         let from_token = state.as_ref().and_then(|state| state.resume_token(self.name));
-        let target = target.filter(|_| !self.args.dry_run);
+        let mut target = target.filter(|_| !self.args.dry_run);
+        let counters_at_us = match &mut target {
+            Some(target) => self.counters_at_us(&layout, known, from_token, target)?,
+            None => None,
+        };
         let options = MergeOptions {
             from_token,
-            counters_at_us: None,
+            counters_at_us,
             ..MergeOptions::default()
         };
         let mut table = TableReport {
@@ -109,21 +113,12 @@ impl TableImport<'_> {
             is_resumed: from_token.is_some(),
             is_complete: false,
         };
+        let statement = layout.statement();
+        let merge = Merge::open(Arc::new(layout), &sstables, &self.files.sstables, options)?;
+        let batches = Batches::new(merge, BATCH_BYTES);
         let result = match target {
-            None => {
-                let layout = Arc::new(layout);
-                let merge = Merge::open(layout, &sstables, &self.files.sstables, options)?;
-                self.read_all(Batches::new(merge, BATCH_BYTES), &mut table)
-            }
+            None => self.read_all(batches, &mut table),
             Some(target) => {
-                let counters_at_us = self.counters_at_us(&layout, known, from_token, target)?;
-                let options = MergeOptions {
-                    counters_at_us,
-                    ..options
-                };
-                let statement = layout.statement();
-                let merge = Merge::open(Arc::new(layout), &sstables, &self.files.sstables, options)?;
-                let batches = Batches::new(merge, BATCH_BYTES);
                 let job = Job {
                     name: self.name,
                     statement: &statement,
@@ -170,7 +165,7 @@ impl TableImport<'_> {
         while let Some(batch) = batches.next_batch()? {
             self.progress.advance(batch.bytes_read, batch.statistics.rows);
             if self.interrupt.is_set() {
-                bail!("interrupted by Ctrl-C; run the command again");
+                return Err(interrupted());
             }
         }
         table.statistics = batches.statistics().clone();
