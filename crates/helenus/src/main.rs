@@ -8,6 +8,7 @@ mod import;
 mod migrate;
 mod migrate_log;
 mod nodetool;
+mod replace_file;
 mod restore;
 mod running_nodes;
 mod serve;

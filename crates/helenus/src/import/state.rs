@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use helenus_import::TableName;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::args::ImportArgs;
+use crate::replace_file::replace_file;
 
 const FORMAT: u64 = 1;
 
@@ -123,19 +124,9 @@ impl State {
             value["table"] = json!(table);
             value["token"] = json!(token);
         }
-        replace(&self.path, value.to_string().as_bytes())
+        replace_file(&self.path, value.to_string().as_bytes())
             .with_context(|| format!("can't write {}; give --state FILE", self.path.display()))
     }
-}
-
-/// Replaces a file atomically.
-fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let mut file = fs::File::create(&new)?;
-    file.write_all(content)?;
-    file.sync_data()?;
-    fs::rename(&new, path)
 }
 
 /// Returns the options that determine the rows and their target.

@@ -3,13 +3,14 @@
 //! The copy of a folder is another host and gets an id of its own. The file `host_id.place` has the inode and birth time of the file
 //! `host_id`. A copy has another inode; a renamed folder keeps it.
 
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
+
+use crate::replace_file::replace_file;
 
 /// Returns the id in the folder's file `host_id`. A new id is written if there is none, or if the folder is a copy.
 ///
@@ -75,14 +76,8 @@ fn bind(folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", folder.join("host_id.place").display()))
 }
 
-/// Writes a file under another name and renames it, so that a crash leaves no partial file.
 fn write(folder: &Path, name: &str, line: &str) -> std::io::Result<()> {
-    let aside = folder.join(format!("{name}.new"));
-    let mut file = std::fs::File::create(&aside)?;
-    writeln!(file, "{line}")?;
-    file.sync_all()?;
-    std::fs::rename(&aside, folder.join(name))?;
-    std::fs::File::open(folder)?.sync_all()
+    replace_file(&folder.join(name), format!("{line}\n").as_bytes())
 }
 
 #[cfg(test)]
