@@ -8,7 +8,6 @@ import threading
 import time
 
 import pytest
-from cassandra.concurrent import execute_concurrent_with_args
 
 import helenus
 from indexed_table import KEYSPACE, counts, create
@@ -48,7 +47,7 @@ def needed_by(place, *backups):
 
 def fill(session, rows=range(ROWS)):
     insert = session.prepare("INSERT INTO s.t (k, i, v) VALUES (?, ?, ?)")
-    execute_concurrent_with_args(session, insert, [(k, k % 10, os.urandom(1000).hex()) for k in rows], concurrency=64)
+    helenus.execute_all(session, insert, [(k, k % 10, os.urandom(1000).hex()) for k in rows])
 
 
 def begin(node):

@@ -6,7 +6,6 @@ import json
 import time
 
 import pytest
-from cassandra.concurrent import execute_concurrent_with_args
 
 import helenus
 from indexed_table import KEYSPACE, counts, create
@@ -99,7 +98,7 @@ def test_each_time_is_restored_after_branches_and_restores(nodes, tmp_path):
     session.execute("INSERT INTO other.u (k, v) VALUES (1, 'one')")
     insert = create(session)
     note()
-    execute_concurrent_with_args(session, insert, [(k, k % 10, "x" * 200) for k in range(ROWS)], concurrency=64)
+    helenus.execute_all(session, insert, [(k, k % 10, "x" * 200) for k in range(ROWS)])
     note()
     back_up(node, place, "first")
     # A branch that is gone before the next backup, and one that is still there.

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from cassandra import InvalidRequest, Unauthorized
-from cassandra.concurrent import execute_concurrent, execute_concurrent_with_args
+from cassandra.concurrent import execute_concurrent
 from cassandra.query import SimpleStatement
 
 import helenus
@@ -31,7 +31,7 @@ def fill(session):
     session.execute(KEYSPACE.format("s"))
     insert = create(session)
     session.execute("CREATE TABLE s.counts (k int PRIMARY KEY, n counter)")
-    execute_concurrent_with_args(session, insert, [(k, k % 10, f"first {k}") for k in range(ROWS)], concurrency=64)
+    helenus.execute_all(session, insert, [(k, k % 10, f"first {k}") for k in range(ROWS)])
     for _ in range(3):
         session.execute("UPDATE s.counts SET n = n + 2 WHERE k = 1")
 
@@ -286,7 +286,7 @@ def test_files_of_a_cleared_snapshot_are_deleted(node):
     insert = session.prepare("INSERT INTO s.t (k, v) VALUES (?, ?)")
 
     def fill_again():
-        execute_concurrent_with_args(session, insert, [(k, os.urandom(8000)) for k in range(1000)], concurrency=64)
+        helenus.execute_all(session, insert, [(k, os.urandom(8000)) for k in range(1000)])
         done(node, "flush")
         done(node, "compact")
 
