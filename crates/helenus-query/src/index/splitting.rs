@@ -21,7 +21,7 @@ use super::posting_lists::hidden_rows::{
     Change, decode_list_row, directory_partition, list_partition, list_row, marks_partition, row_op,
 };
 use super::posting_lists::k_means::{k_means, nearest};
-use super::posting_lists::packed_vector::unpack;
+use super::posting_lists::packed_vector::{packed_vectors, unpack};
 use crate::failure::ExecutionError;
 use crate::rows::RowSelection;
 use crate::schema::{Index, Schema};
@@ -197,7 +197,7 @@ async fn sample(
                 false => random.random_range(0..count),
             };
             if place < size_max
-                && let Some(vector) = unpack(entry.packed)
+                && let Some(vector) = packed_vectors(entry.cell).next().and_then(unpack)
             {
                 match sample.get_mut(place) {
                     Some(drawn) => *drawn = vector,
@@ -236,7 +236,8 @@ async fn settle(context: &ExecutionContext, index: &Arc<Index>) -> Result<(), Ex
     Ok(())
 }
 
-/// Moves the entries of a list to the nearest lists of its family. Marks lists that are then too long.
+/// Moves the entries of a list to the nearest lists of its family. An entry with two vectors may get into two lists. Marks lists that are
+/// then too long.
 async fn move_entries(
     context: &ExecutionContext,
     index: &Arc<Index>,
@@ -250,30 +251,33 @@ async fn move_entries(
     let (mut added, mut removed) = (Vec::new(), Vec::new());
     loop {
         let is_read = entries.next(context, |entry| {
-            let Some(vector) = unpack(entry.packed) else {
-                return Ok(());
-            };
-            let place = nearest(&vector, &centroids);
-            if let Some(count) = counts.get_mut(place) {
-                *count += 1;
+            let mut places: Vec<usize> = packed_vectors(entry.cell)
+                .filter_map(unpack)
+                .map(|vector| nearest(&vector, &centroids))
+                .collect();
+            places.dedup();
+            let mut stays = places.is_empty();
+            for place in places {
+                if let Some(count) = counts.get_mut(place) {
+                    *count += 1;
+                }
+                let Some(target) = family.get(place).filter(|list| list.id != from) else {
+                    stays = true;
+                    continue;
+                };
+                let written = Change::Written {
+                    cell: Bytes::copy_from_slice(entry.cell),
+                    timestamp_us: entry.written_us + 1,
+                };
+                let partition = list_partition(target.id);
+                added.push(row_op(index, &partition, entry.clustering, written));
             }
-            let Some(target) = family.get(place).filter(|list| list.id != from) else {
-                return Ok(());
-            };
-            let written = Change::Written {
-                cell: Bytes::copy_from_slice(entry.packed),
-                timestamp_us: entry.written_us + 1,
-            };
-            let gone = Change::Removed {
-                timestamp_us: entry.written_us,
-            };
-            added.push(row_op(
-                index,
-                &list_partition(target.id),
-                entry.clustering,
-                written,
-            ));
-            removed.push(row_op(index, &source, entry.clustering, gone));
+            if !stays {
+                let gone = Change::Removed {
+                    timestamp_us: entry.written_us,
+                };
+                removed.push(row_op(index, &source, entry.clustering, gone));
+            }
             Ok(())
         });
         let is_last = !is_read.await?;

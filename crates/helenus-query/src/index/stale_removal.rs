@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::entries::is_by_partition;
 use super::posting_lists::hidden_rows;
-use super::posting_lists::packed_vector::pack;
+use super::posting_lists::packed_vector::{pack, packed_vectors};
 use super::stale_entry::{STALE_MAX, StaleEntries, StaleEntry};
 use super::upkeep;
 use crate::cluster::Owner;
@@ -217,7 +217,7 @@ impl Indexed<'_> {
         Ok(self.has_value(partition, KeyKind::Row, &clustering, live.as_ref(), value)?)
     }
 
-    /// Returns true if the entry of a posting list has the row's vector.
+    /// Returns true if the entry of a posting list contains the row's vector.
     async fn has_vector(
         &self,
         context: &ExecutionContext,
@@ -232,7 +232,9 @@ impl Indexed<'_> {
         let list = PartitionKey::new(list.clone());
         let stored = read_stored_row_under(context, &self.index.table, &list, &place, None).await?;
         let live = stored.as_ref().map(|row| row.live(0)).transpose()?.flatten();
-        Ok(live.as_ref().and_then(hidden_rows::cell) == Some(pack(&vector).as_ref()))
+        let cell = live.as_ref().and_then(hidden_rows::cell).unwrap_or_default();
+        let wanted = pack(&vector);
+        Ok(packed_vectors(cell).any(|packed| packed == wanted))
     }
 
     fn has_value(

@@ -16,7 +16,7 @@ use helenus_tablet::Op;
 
 use super::entries::{entry_clustering, entry_key, is_by_partition};
 use super::posting_lists::hidden_rows::vector;
-use super::posting_lists::{PostingLists, VectorChange, list_ops};
+use super::posting_lists::{PostingLists, ReplacedEntry, VectorChange, list_ops};
 use super::similarity::check_indexed;
 use super::values::{RowLocation, cell_values, values};
 use crate::rows::{PartitionKey, StoredRow, corrupt};
@@ -64,10 +64,11 @@ pub fn reads_old_row(table: &Table, operand: &Bytes) -> Result<bool, CqlError> {
     Ok(false)
 }
 
-/// Entries to add and to remove.
+/// Entries to add, to replace and to remove.
 #[derive(Debug, Default)]
 pub struct EntryOps {
     pub added: Vec<Op>,
+    pub replaced: Vec<ReplacedEntry>,
     pub removed: Vec<Op>,
 }
 
@@ -121,6 +122,7 @@ pub fn entry_ops(
                 next_timestamp_us,
             )?;
             ops.added.extend(changed.added);
+            ops.replaced.extend(changed.replaced);
             ops.removed.extend(changed.removed);
             continue;
         }

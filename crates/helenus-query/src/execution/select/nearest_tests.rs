@@ -12,10 +12,12 @@ use rand::{Rng, SeedableRng};
 use crate::engine::{Engine, EngineConfig};
 use crate::index::nearest::directories;
 use crate::index::posting_lists::gaussian::gaussian;
+use crate::index::posting_lists::{self, VectorChange};
 use crate::index::similarity::SimilarityFunction;
 use crate::index::splitting;
 use crate::request::{BoundValue, BoundValues, ClientState, QueryParameters};
 use crate::response::{Response, Rows};
+use crate::rows::PartitionKey;
 use crate::schema::Index;
 
 const DIMENSION: usize = 32;
@@ -284,4 +286,47 @@ async fn index_is_built_over_rows_and_filters_widen_search() {
     let many = ("WHERE w < 5", (|id| id % 7 < 5) as fn(i32) -> bool);
     let of_many = recall(&node, measure, many, &vectors, &mut mixture).await;
     assert!(of_many >= 0.95, "{of_many} of many rows");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn row_is_found_while_its_vector_is_replaced() {
+    let node = Node::open("replaced").await;
+    let mut mixture = Mixture::new(13);
+    node.run("CREATE INDEX ON t (v) USING 'sai'", vec![]).await;
+    let vectors: BTreeMap<i32, Vec<f32>> = (0..600).map(|id| (id, mixture.vector())).collect();
+    node.put_all(&vectors).await;
+    let (context, index) = (node.engine().context.clone(), node.index());
+    let measure = SimilarityFunction::of(&index);
+    let prepared = |vector: &Vec<f32>| Some(posting_lists::prepared(measure, vector.clone()));
+    let changed = [3, 250, 421];
+    for id in changed {
+        let change = VectorChange {
+            before: prepared(&vectors[&id]),
+            to_stay: prepared(&vectors[&id]),
+            after: prepared(&mixture.vector()),
+        };
+        let partition = PartitionKey::new(int(id % 100));
+        let ops = posting_lists::list_ops(
+            &context.indexes.posting_lists,
+            &index,
+            &partition,
+            &[int(id)],
+            &change,
+            &|| context.next_timestamp_us(),
+        );
+        // The row's write fails: neither the single entry nor the removals are written.
+        let ops = ops.expect("entries");
+        let pair = ops.replaced.expect("one list has all vectors at first").pair;
+        directories::write(&context, vec![pair]).await.expect("a write");
+    }
+    let are_found = async |state: &str| {
+        for id in changed {
+            assert_eq!(node.nearest("", &vectors[&id]).await[0], id, "{state}");
+        }
+    };
+    are_found("before lists are split").await;
+    node.break_off_a_round().await;
+    are_found("while entries are moved").await;
+    assert!(node.split_all().await > 2);
+    are_found("after lists are split").await;
 }

@@ -154,7 +154,7 @@ async fn apply(
 }
 
 /// Writes rows of one of this node's tablets, with their index entries. New entries are written first, on whichever node they are, then the
-/// rows. Obsolete entries are removed last. So no row lacks its entry, whatever fails. Rows of views in other tablets are recorded together
+/// rows. Obsolete entries and values are removed last. So no row lacks its entry, whatever fails. Rows of views in other tablets are recorded together
 /// with the rows, and then written.
 ///
 /// The locks of the partitions are released once the rows are queued in the log, or while entries are written to other tablets
@@ -171,6 +171,7 @@ pub(crate) async fn apply_here(
     let IndexedOps {
         mut rows,
         added,
+        replaced,
         removed,
         views,
     } = writes.indexed_ops(context).await?;
@@ -178,12 +179,20 @@ pub(crate) async fn apply_here(
         return Ok(());
     };
     let tablet = cluster.tablet(first);
-    let (near, far): (Vec<Op>, Vec<Op>) = added.into_iter().partition(|op| tablet.contains(op.token));
+    let (near, mut far): (Vec<Op>, Vec<Op>) = added.into_iter().partition(|op| tablet.contains(op.token));
     let turn = publish(context, guard.as_ref(), &mut rows).await?;
-    let (gone_near, gone_far): (Vec<Op>, Vec<Op>) =
+    let (gone_near, mut gone_far): (Vec<Op>, Vec<Op>) =
         removed.into_iter().partition(|op| tablet.contains(op.token));
     rows.extend(near);
     rows.extend(gone_near);
+    for entry in replaced {
+        if tablet.contains(entry.single.token) {
+            rows.push(entry.single);
+        } else {
+            far.push(entry.pair);
+            gone_far.push(entry.single);
+        }
+    }
     let (views_near, views_far): (Vec<Op>, Vec<Op>) =
         views.into_iter().partition(|op| tablet.contains(op.token));
     rows.extend(views_near);
@@ -228,7 +237,7 @@ pub(crate) async fn apply_here(
         tokio::spawn(async move {
             let deadline = context.deadline();
             if let Err(error) = write_ops(&context, &cluster, gone_far, false, deadline).await {
-                tracing::debug!(%error, "stale index entries stay until they are read");
+                tracing::debug!(%error, "obsolete index entries stay until they are read");
             }
         });
     }

@@ -14,7 +14,7 @@ use super::{HeaderWrite, RowWrite, WriteSet};
 use crate::execution::views;
 use crate::failure::ExecutionError;
 use crate::index::nearest::directories;
-use crate::index::posting_lists::PostingLists;
+use crate::index::posting_lists::{PostingLists, ReplacedEntry};
 use crate::index::upkeep;
 use crate::rows::{PartitionKey, RowAt, RowSelection, corrupt, corrupt_key};
 use crate::schema::{Table, views_of};
@@ -29,6 +29,8 @@ pub struct IndexedOps {
     pub rows: Vec<Op>,
     /// New index entries.
     pub added: Vec<Op>,
+    /// Index entries of which a new value replaces the earlier one.
+    pub replaced: Vec<ReplacedEntry>,
     /// Removals of index entries.
     pub removed: Vec<Op>,
     /// Rows of views.
@@ -39,6 +41,7 @@ impl IndexedOps {
     /// Returns all operands, for one tablet or one log record.
     pub fn into_ops(self) -> Vec<Op> {
         let mut ops = self.added;
+        ops.extend(self.replaced.into_iter().map(|entry| entry.single));
         ops.extend(self.removed);
         ops.extend(self.views);
         ops.extend(self.rows);
@@ -102,6 +105,7 @@ impl WriteSet {
         Ok(IndexedOps {
             rows: self.into_ops(),
             added: Vec::new(),
+            replaced: Vec::new(),
             removed: Vec::new(),
             views: Vec::new(),
         })
@@ -114,7 +118,7 @@ impl WriteSet {
 
     async fn derived_ops(mut self, context: &ExecutionContext) -> Result<IndexedOps, ExecutionError> {
         self.put_under_archived(context).await?;
-        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        let (mut added, mut replaced, mut removed) = (Vec::new(), Vec::new(), Vec::new());
         let mut views = Vec::new();
         let mut by_row: BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)> = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.table.has_derived_tables()) {
@@ -165,6 +169,7 @@ impl WriteSet {
                 context.next_timestamp_us()
             })?;
             added.extend(entries.added);
+            replaced.extend(entries.replaced);
             removed.extend(entries.removed);
             if !table.views.is_empty() {
                 views.extend(views::view_ops(
@@ -178,6 +183,7 @@ impl WriteSet {
         Ok(IndexedOps {
             rows: self.into_ops(),
             added,
+            replaced,
             removed,
             views,
         })

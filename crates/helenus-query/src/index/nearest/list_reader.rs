@@ -19,8 +19,8 @@ const CHECKPOINT_ENTRIES: usize = 64;
 pub(crate) struct ListEntry<'r> {
     /// The encoded clustering in the hidden table.
     pub clustering: &'r [u8],
-    /// The packed vector.
-    pub packed: &'r [u8],
+    /// The packed vectors: the row's, and possibly its predecessor.
+    pub cell: &'r [u8],
     pub written_us: i64,
 }
 
@@ -63,10 +63,10 @@ impl ListAtHand {
             let Some((_, clustering)) = in_partition.filter(|(kind, _)| **kind == KeyKind::Row as u8) else {
                 continue;
             };
-            if let Some((packed, written_us)) = stored_cell(row)? {
+            if let Some((cell, written_us)) = stored_cell(row)? {
                 use_it(ListEntry {
                     clustering,
-                    packed,
+                    cell,
                     written_us,
                 });
             }
@@ -101,12 +101,12 @@ impl ListReader {
             if self.count.is_multiple_of(CHECKPOINT_ENTRIES) {
                 scope::checkpoint().await?;
             }
-            let Some((packed, written_us)) = stored_cell(found.row.packed.bytes())? else {
+            let Some((cell, written_us)) = stored_cell(found.row.packed.bytes())? else {
                 continue;
             };
             use_it(ListEntry {
                 clustering: &found.clustering,
-                packed,
+                cell,
                 written_us,
             })?;
             return Ok(true);

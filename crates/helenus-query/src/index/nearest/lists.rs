@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, Owner};
 use crate::failure::ExecutionError;
 use crate::index::list_search::ListSearch;
 use crate::index::posting_lists::hidden_rows::list_partition;
-use crate::index::posting_lists::packed_vector::distance;
+use crate::index::posting_lists::packed_vector::{distance, packed_vectors};
 use crate::index::similarity::SimilarityFunction;
 use crate::limits::scope;
 use crate::schema::Index;
@@ -145,8 +145,10 @@ async fn search_list(
     list: i64,
 ) -> Result<ListCandidates, ExecutionError> {
     let collect = |entry: ListEntry<'_>, collector: &mut ListCollector| {
-        if let Some(distance) = distance(query.measure, query.vector, entry.packed) {
-            collector.add(distance, entry.clustering, entry.written_us);
+        for packed in packed_vectors(entry.cell) {
+            if let Some(distance) = distance(query.measure, query.vector, packed) {
+                collector.add(distance, entry.clustering, entry.written_us);
+            }
         }
     };
     if let Some(at_hand) = ListAtHand::of(context, query.index, list).await? {

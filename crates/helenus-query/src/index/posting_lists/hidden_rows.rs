@@ -5,7 +5,7 @@
 //! - `1`, the marks: a row for each list that may have grown too long.
 //! - `2` and a list's number: the entries of the list, one for each base row.
 //!
-//! An entry has the clustering of any index entry, and a cell with the packed vector. Rows of the directory and the marks have the list's
+//! An entry has the clustering of any index entry, and a cell with the [packed vectors](super::packed_vector). Rows of the directory and the marks have the list's
 //! number in place of the token, and an empty key.
 
 use bytes::{BufMut, Bytes, BytesMut};

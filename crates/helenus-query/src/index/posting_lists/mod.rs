@@ -9,6 +9,9 @@
 //! An entry is a hint. A search reads its row and scores the row's vector. An entry whose row is gone or has another vector is stale, so a
 //! superfluous entry does no harm. Timestamps ensure that each row has an entry. An entry is moved with its own timestamp plus one, which
 //! is older than any timestamp of the row's next writer. That writer's removals are older than its additions.
+//!
+//! A changed vector may belong to the list of its predecessor, so that both have the same entry. The entry then contains both vectors until
+//! the row is written, and is found by either, whether or not that write fails.
 
 pub(crate) mod arithmetic;
 pub(crate) mod directory;
@@ -32,7 +35,7 @@ use parking_lot::Mutex;
 use self::arithmetic::dot;
 use self::directory::Directory;
 use self::hidden_rows::{Change, entry_row, list_partition, list_row, marks_partition, row_op};
-use self::packed_vector::pack;
+use self::packed_vector::{pack, pair};
 use super::similarity::{SimilarityFunction, floats};
 use crate::rows::PartitionKey;
 use crate::schema::Index;
@@ -128,10 +131,20 @@ pub struct VectorChange {
     pub after: Option<Vec<f32>>,
 }
 
-/// Entries to add and to remove.
+/// An entry of a list to which both the earlier and the new vector of a row belong.
+#[derive(Debug)]
+pub struct ReplacedEntry {
+    /// The entry with both vectors.
+    pub pair: Op,
+    /// The entry with the new vector. It replaces the pair.
+    pub single: Op,
+}
+
+/// Entries to add, to replace and to remove.
 #[derive(Debug, Default)]
 pub struct ListOps {
     pub added: Vec<Op>,
+    pub replaced: Option<ReplacedEntry>,
     pub removed: Vec<Op>,
 }
 
@@ -154,18 +167,19 @@ pub fn list_ops(
     let directory = lists.directory(index);
     let row = entry_row(index, base, clustering)?;
     let new_list = change.after.as_ref().map(|vector| directory.list_of(vector));
+    let mut predecessor = None;
     if let Some(vector) = change.before.as_ref().filter(|_| change.before != change.after) {
         // The removal has an older timestamp than the addition, so that an entry that is moved meanwhile stays.
         let timestamp_us = next_timestamp_us();
-        let old = directory.lists_of(vector).filter(|list| Some(*list) != new_list);
-        ops.removed.extend(old.map(|list| {
-            row_op(
-                index,
-                &list_partition(list),
-                &row,
-                Change::Removed { timestamp_us },
-            )
-        }));
+        for list in directory.lists_of(vector) {
+            if Some(list) == new_list {
+                predecessor = Some(vector);
+                continue;
+            }
+            let removed = Change::Removed { timestamp_us };
+            ops.removed
+                .push(row_op(index, &list_partition(list), &row, removed));
+        }
     }
     let Some((vector, list)) = change.after.as_ref().zip(new_list) else {
         return Ok(ops);
@@ -175,8 +189,22 @@ pub fn list_ops(
     }
     let timestamp_us = next_timestamp_us();
     let written = |cell| Change::Written { cell, timestamp_us };
-    ops.added
-        .push(row_op(index, &list_partition(list), &row, written(pack(vector))));
+    let entry = |change| row_op(index, &list_partition(list), &row, change);
+    let packed = pack(vector);
+    match predecessor {
+        None => ops.added.push(entry(written(packed))),
+        Some(predecessor) => {
+            let both = pair(&packed, &pack(predecessor));
+            let single = Change::Written {
+                cell: packed,
+                timestamp_us: next_timestamp_us(),
+            };
+            ops.replaced = Some(ReplacedEntry {
+                pair: entry(written(both)),
+                single: entry(single),
+            });
+        }
+    }
     if lists.needs_mark(index, list) {
         let mark = list_row(index, list)?;
         ops.added

@@ -2,6 +2,8 @@
 //!
 //! The format is `0` and the components as `f32`. Or it is `1`, the scale and the squared length as `f32`, and a signed byte for each
 //! component. The byte times the scale is the component, with an error of at most half the scale. All numbers are big-endian.
+//!
+//! The cell of an entry is one packed vector. Or it is a pair: `2`, and two packed vectors of the same length.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -10,10 +12,28 @@ use crate::index::similarity::{SimilarityFunction, floats};
 
 const WHOLE: u8 = 0;
 const SCALED: u8 = 1;
+const PAIR: u8 = 2;
 /// Maximum number of components of vectors that are stored as they are. Bytes would save little there, and are too coarse to distinguish
 /// such vectors.
 const WHOLE_DIMENSION_MAX: usize = 16;
 const BYTE_MAX: f32 = 127.0;
+
+/// Returns the cell of an entry with two packed vectors of the same dimension.
+pub fn pair(one: &[u8], other: &[u8]) -> Bytes {
+    [&[PAIR], one, other].concat().into()
+}
+
+/// Returns the packed vectors of an entry's cell: one or two.
+pub fn packed_vectors(cell: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let (one, other) = match cell.split_first() {
+        Some((&PAIR, both)) => {
+            let (one, other) = both.split_at(both.len() / 2);
+            (one, Some(other))
+        }
+        _ => (cell, None),
+    };
+    std::iter::once(one).chain(other)
+}
 
 /// Packs a vector.
 pub fn pack(vector: &[f32]) -> Bytes {
@@ -119,6 +139,16 @@ mod tests {
             }
         }
         assert_eq!(unpack(&pack(&[0.0; 20])).unwrap(), [0.0; 20]);
+    }
+
+    #[test]
+    fn cells_of_two_vectors_are_divided() {
+        let mut random = SmallRng::seed_from_u64(7);
+        for dimension in [1, 16, 17, 100] {
+            let packed = [(); 2].map(|()| pack(&vector(&mut random, dimension)));
+            assert!(packed_vectors(&pair(&packed[0], &packed[1])).eq(packed.iter()));
+            assert!(packed_vectors(&packed[0]).eq([&packed[0]]));
+        }
     }
 
     #[test]
