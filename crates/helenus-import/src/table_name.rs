@@ -20,6 +20,13 @@ impl TableName {
     }
 }
 
+impl TableName {
+    /// Returns true if an option's value is this name, with or without quotes.
+    pub fn is_given_as(&self, given: &str) -> bool {
+        given == format!("{}.{}", self.keyspace, self.table) || given == self.to_string()
+    }
+}
+
 impl fmt::Display for TableName {
     /// Writes the name as CQL, quoted where necessary.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,6 +3,7 @@
 mod adopt;
 mod backup;
 mod compact;
+mod compare;
 mod generate;
 mod import;
 mod migrate;
@@ -49,6 +50,8 @@ enum Command {
     Restore(restore::RestoreArgs),
     /// Bring tables of a Cassandra cluster in, from its SSTables
     Import(Box<import::ImportArgs>),
+    /// Compare the tables of two running clusters
+    Compare(Box<compare::CompareArgs>),
     /// Do compactions for the nodes of a store in a bucket
     Compact(compact::CompactArgs),
     /// Copy a local store into a bucket
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Some(Command::Backup(args)) => backup::run(&args),
         Some(Command::Restore(args)) => restore::run(&args),
         Some(Command::Import(args)) => import::run(&args),
+        Some(Command::Compare(args)) => compare::run(&args),
         Some(Command::Compact(args)) => compact::run(&args),
         Some(Command::Migrate(args)) => migrate::run(&args),
         Some(Command::MigrateLog(args)) => migrate_log::run(&args),

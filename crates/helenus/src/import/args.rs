@@ -95,13 +95,13 @@ impl FromStr for Rate {
 impl ImportArgs {
     /// Returns true for a table that `--table` or `--keyspace` names, or if neither is given. False for those of `--exclude`.
     pub fn is_wanted(&self, name: &TableName) -> bool {
-        if self.exclude.iter().any(|given| is_name_of(given, name)) {
+        if self.exclude.iter().any(|given| name.is_given_as(given)) {
             return false;
         }
         if self.table.is_empty() && self.keyspace.is_empty() {
             return true;
         }
-        self.keyspace.contains(&name.keyspace) || self.table.iter().any(|given| is_name_of(given, name))
+        self.keyspace.contains(&name.keyspace) || self.table.iter().any(|given| name.is_given_as(given))
     }
 
     /// Refuses names of `--table`, `--exclude` and `--keyspace` that the sources don't have.
@@ -113,18 +113,13 @@ impl ImportArgs {
         }
         for (option, tables) in [("--table", &self.table), ("--exclude", &self.exclude)] {
             for table in tables {
-                if !known.clone().any(|name| is_name_of(table, name)) {
+                if !known.clone().any(|name| name.is_given_as(table)) {
                     bail!("{option} {table}: the sources have no such table; give KEYSPACE.TABLE");
                 }
             }
         }
         Ok(())
     }
-}
-
-/// Returns true if the option's value is the table's name, with or without quotes.
-fn is_name_of(given: &str, name: &TableName) -> bool {
-    given == format!("{}.{}", name.keyspace, name.table) || given == name.to_string()
 }
 
 #[cfg(test)]

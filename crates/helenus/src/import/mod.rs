@@ -11,14 +11,14 @@
 //! - `report`: the result.
 
 mod args;
-mod pace;
+pub mod pace;
 mod pipeline;
 mod prepare;
 mod progress;
 mod report;
 mod sender;
 mod state;
-mod target;
+pub mod target;
 mod transfer;
 mod window;
 
@@ -53,7 +53,7 @@ pub fn run(args: &ImportArgs) -> Result<ExitCode> {
     let mut target = match args.to.is_empty() {
         true if args.dry_run => None,
         true => bail!("give --to HOST, the node that takes the rows, or --dry-run"),
-        false => Some(Target::connect(args, &interrupt)?),
+        false => Some(Target::connect(&args.to, &args.connection, &interrupt)?),
     };
     interrupt.catch()?;
     let prepared = prepare::prepare(args, &mut sources, &schema, target.as_mut())?;

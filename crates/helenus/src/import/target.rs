@@ -12,10 +12,9 @@ use helenus_cql::value::read_elements;
 use helenus_import::TableName;
 use helenus_import::schema::{ColumnRole, ColumnShape, LiveSchema, TableShape, resolve_type};
 
-use super::args::ImportArgs;
 use crate::shell::client::{Client, Login, Server, StatementError};
 use crate::shell::interrupt::Interrupt;
-use crate::shell::with_port;
+use crate::shell::{ConnectionArgs, with_port};
 
 /// The nodes that take the rows.
 pub struct Target {
@@ -25,14 +24,13 @@ pub struct Target {
 }
 
 /// A row of a system table, by the names of its columns. Nulls are absent.
-type SystemRow = BTreeMap<String, (CqlType, Bytes)>;
+pub type SystemRow = BTreeMap<String, (CqlType, Bytes)>;
 
 impl Target {
-    /// Connects to the first node. The password is read from the terminal if it is needed.
-    pub fn connect(args: &ImportArgs, interrupt: &Interrupt) -> Result<Target> {
-        let encryption = args.connection.encryption()?;
-        let servers: Vec<Server> = args
-            .to
+    /// Connects to the first of these nodes. The password is read from the terminal if it is needed.
+    pub fn connect(hosts: &[String], connection: &ConnectionArgs, interrupt: &Interrupt) -> Result<Target> {
+        let encryption = connection.encryption()?;
+        let servers: Vec<Server> = hosts
             .iter()
             .map(|host| Server {
                 address: with_port(host),
@@ -40,9 +38,9 @@ impl Target {
                 interrupt: interrupt.clone(),
             })
             .collect();
-        let mut login = args.connection.login();
+        let mut login = connection.login();
         let Some(first) = servers.first() else {
-            bail!("give --to HOST, the node that takes the rows");
+            bail!("give the address of a node, as HOST or HOST:PORT");
         };
         let client = first.connect(&mut login)?;
         Ok(Target {
@@ -111,7 +109,7 @@ impl Target {
                 }
             }
             if later.len() == before {
-                bail!("the target's user types refer to unknown types; run `DESCRIBE TYPES` on it");
+                bail!("the server's user types refer to unknown types; run `DESCRIBE TYPES` on it");
             }
             waiting = later;
         }
@@ -153,13 +151,14 @@ impl Target {
         Ok(())
     }
 
-    fn select(&mut self, query: &str) -> Result<Vec<SystemRow>> {
+    /// Returns the rows of a query.
+    pub fn select(&mut self, query: &str) -> Result<Vec<SystemRow>> {
         let parameters = QueryParameters::default();
         let answer = self.client.query(query, parameters, false);
         let answer = answer.map_err(in_words).with_context(|| query.to_owned())?;
         let Response::Result(QueryResult::Rows(rows)) = answer.response else {
             bail!(
-                "the target answered '{query}' with {:?}",
+                "the server answered '{query}' with {:?}",
                 answer.response.opcode()
             );
         };
@@ -189,11 +188,13 @@ pub fn in_words(error: StatementError) -> anyhow::Error {
 }
 
 fn cell<'r>(row: &'r SystemRow, column: &str) -> Result<&'r (CqlType, Bytes)> {
-    row.get(column)
-        .ok_or_else(|| anyhow!("the target's system tables lack {column}; use a current version of Helenus"))
+    row.get(column).ok_or_else(|| {
+        anyhow!("the server's system tables lack {column}; use Cassandra 3.11 or later, ScyllaDB or Helenus")
+    })
 }
 
-fn text(row: &SystemRow, column: &str) -> Result<String> {
+/// Returns a text of a system table.
+pub fn text(row: &SystemRow, column: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&cell(row, column)?.1).into_owned())
 }
 

@@ -15,16 +15,16 @@ use super::tls::{OwnCertificate, client_config};
 pub struct ConnectionArgs {
     /// The user to log in as, if the server requires it
     #[arg(short, long)]
-    username: Option<String>,
+    pub(crate) username: Option<String>,
     /// The password; read from the terminal if it is needed and not given
     #[arg(short, long, env = "HELENUS_PASSWORD", hide_env_values = true)]
-    password: Option<String>,
+    pub(crate) password: Option<String>,
     /// Encrypt the connection, and verify the server's certificate
     #[arg(long, alias = "ssl")]
-    tls: bool,
+    pub(crate) tls: bool,
     /// The authority that signed the server's certificate, as a PEM file [default: those that the system trusts]
     #[arg(long, value_name = "FILE", requires = "tls")]
-    tls_authority: Option<PathBuf>,
+    pub(crate) tls_authority: Option<PathBuf>,
     /// The client's own certificate for servers that require one (cqlsh's usercert), as a PEM file
     #[arg(
         long,
@@ -33,10 +33,10 @@ pub struct ConnectionArgs {
         requires = "tls_key",
         alias = "usercert"
     )]
-    tls_certificate: Option<PathBuf>,
+    pub(crate) tls_certificate: Option<PathBuf>,
     /// The key of that certificate (cqlsh's userkey), as a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_certificate", alias = "userkey")]
-    tls_key: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
 }
 
 impl ConnectionArgs {

@@ -1,0 +1,214 @@
+//! Options of `helenus compare`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use helenus_cql::error::Consistency;
+use helenus_import::TableName;
+
+use crate::shell::ConnectionArgs;
+
+/// Compares the tables of two running clusters, row by row. Both may be Cassandra, ScyllaDB or Helenus. Clients may write meanwhile: rows
+/// that differ are read again before they are reported. The exit code is 0 if the tables are equal, and 2 if they differ.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  helenus compare --a 10.0.0.1 --b 10.0.1.1 --keyspace shop\n  helenus compare --a cassandra1 --b helenus1 --table shop.users --sample 1%"
+)]
+pub struct CompareArgs {
+    /// A node of the first cluster, as HOST or HOST:PORT; may be given several times
+    #[arg(long, value_name = "HOST", required = true)]
+    pub a: Vec<String>,
+    /// A node of the second cluster
+    #[arg(long, value_name = "HOST", required = true)]
+    pub b: Vec<String>,
+    /// Compare only the tables of this keyspace; may be given several times [default: all but those of the system]
+    #[arg(long, value_name = "KEYSPACE")]
+    pub keyspace: Vec<String>,
+    /// Compare only this table, as KEYSPACE.TABLE; may be given several times
+    #[arg(long, value_name = "TABLE")]
+    pub table: Vec<String>,
+    /// Leave out this table, as KEYSPACE.TABLE; may be given several times
+    #[arg(long, value_name = "TABLE")]
+    pub exclude: Vec<String>,
+    /// The share of the token ring to compare, in ranges at random
+    #[arg(long, value_name = "PERCENT", default_value = "100%")]
+    pub sample: Percent,
+    /// The seed by which ranges are sampled [default: a random one, which the report shows]
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+    /// Compare values alone, without write times and TTLs
+    #[arg(long)]
+    pub no_writetime: bool,
+    /// The consistency level of all reads
+    #[arg(long, value_enum, value_name = "LEVEL", default_value = "local-quorum")]
+    pub consistency: Level,
+    /// Maximum rows a second that are read from each side [default: no limit]
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rate: Option<u32>,
+    /// Ranges that are compared at once
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub workers: u16,
+    /// Time after which rows that differ are read again, twice
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = humantime::parse_duration)]
+    pub pause: Duration,
+    /// Maximum number of differences of a table that are shown
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    pub differences_max: usize,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub a_connection: ConnectionOfA,
+    #[command(flatten)]
+    pub b_connection: ConnectionOfB,
+}
+
+/// The consistency level of reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    One,
+    LocalOne,
+    LocalQuorum,
+    Quorum,
+    All,
+}
+
+impl From<Level> for Consistency {
+    fn from(level: Level) -> Consistency {
+        match level {
+            Level::One => Consistency::One,
+            Level::LocalOne => Consistency::LocalOne,
+            Level::LocalQuorum => Consistency::LocalQuorum,
+            Level::Quorum => Consistency::Quorum,
+            Level::All => Consistency::All,
+        }
+    }
+}
+
+/// A share, as a fraction of 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Percent(pub f64);
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Percent, String> {
+        let number = text.strip_suffix('%').unwrap_or(text);
+        match number.parse::<f64>() {
+            Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Percent(percent / 100.0)),
+            _ => Err(format!("'{text}' is no share; use a percentage such as 1%")),
+        }
+    }
+}
+
+/// Defines the log-in and the encryption of one side.
+macro_rules! connection_args {
+    ($name:ident, $doc:literal, $username:ident, $password:ident, $variable:literal, $tls:ident, $authority:ident, $certificate:ident, $key:ident) => {
+        #[doc = $doc]
+        #[derive(Args, Debug)]
+        pub struct $name {
+            /// The user to log in as, if the cluster requires it
+            #[arg(long, value_name = "USER")]
+            $username: Option<String>,
+            /// The password; read from the terminal if it is needed and not given
+            #[arg(long, value_name = "PASSWORD", env = $variable, hide_env_values = true)]
+            $password: Option<String>,
+            /// Encrypt the connection, and verify the server's certificate
+            #[arg(long)]
+            $tls: bool,
+            /// The authority that signed the server's certificate, as a PEM file [default: those that the system trusts]
+            #[arg(long, value_name = "FILE")]
+            $authority: Option<PathBuf>,
+            /// The client's own certificate, as a PEM file
+            #[arg(long, value_name = "FILE")]
+            $certificate: Option<PathBuf>,
+            /// The key of that certificate, as a PEM file
+            #[arg(long, value_name = "FILE")]
+            $key: Option<PathBuf>,
+        }
+
+        impl $name {
+            /// Returns the options in the form of those of one server.
+            pub fn connection(&self) -> ConnectionArgs {
+                ConnectionArgs {
+                    username: self.$username.clone(),
+                    password: self.$password.clone(),
+                    tls: self.$tls,
+                    tls_authority: self.$authority.clone(),
+                    tls_certificate: self.$certificate.clone(),
+                    tls_key: self.$key.clone(),
+                }
+            }
+        }
+    };
+}
+
+connection_args!(
+    ConnectionOfA,
+    "The connection to the first cluster.",
+    a_username,
+    a_password,
+    "HELENUS_A_PASSWORD",
+    a_tls,
+    a_tls_authority,
+    a_tls_certificate,
+    a_tls_key
+);
+connection_args!(
+    ConnectionOfB,
+    "The connection to the second cluster.",
+    b_username,
+    b_password,
+    "HELENUS_B_PASSWORD",
+    b_tls,
+    b_tls_authority,
+    b_tls_certificate,
+    b_tls_key
+);
+
+impl CompareArgs {
+    /// Returns true for a table that the options select.
+    pub fn is_wanted(&self, name: &TableName) -> bool {
+        if self.exclude.iter().any(|given| name.is_given_as(given)) {
+            return false;
+        }
+        if self.table.is_empty() && self.keyspace.is_empty() {
+            return !name.keyspace.starts_with("system");
+        }
+        self.keyspace.contains(&name.keyspace) || self.table.iter().any(|given| name.is_given_as(given))
+    }
+
+    /// Refuses names of `--table`, `--exclude` and `--keyspace` that neither cluster has.
+    pub fn check_names<'a>(&self, known: impl Iterator<Item = &'a TableName> + Clone) -> Result<()> {
+        for keyspace in &self.keyspace {
+            if !known.clone().any(|name| name.keyspace == *keyspace) {
+                bail!("--keyspace {keyspace}: neither cluster has a table in such a keyspace");
+            }
+        }
+        for (option, tables) in [("--table", &self.table), ("--exclude", &self.exclude)] {
+            for table in tables {
+                if !known.clone().any(|name| name.is_given_as(table)) {
+                    bail!("{option} {table}: neither cluster has such a table; give KEYSPACE.TABLE");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_percentages() {
+        assert_eq!("1%".parse(), Ok(Percent(0.01)));
+        assert_eq!("100".parse(), Ok(Percent(1.0)));
+        for wrong in ["0", "-1%", "101%", "some", "NaN"] {
+            assert!(wrong.parse::<Percent>().unwrap_err().contains(wrong));
+        }
+    }
+}
