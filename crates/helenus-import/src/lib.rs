@@ -7,8 +7,9 @@
 //! - [`merge`]: the k-way merge of a table's SSTables, in order of tokens, keys and clusterings;
 //! - [`batch`]: the merged rows as blobs for `INSERT … ROWS ?`, with statistics and the token to resume at.
 //!
-//! A comparison of source and target can read [`merge::Merge`] beside the target's rows. Another layout of backups belongs beside
-//! `source::layout`, and storage other than folders behind [`helenus_sstable::Folder`].
+//! - [`verify`]: the comparison of merged rows with those of a target.
+//!
+//! Another layout of backups belongs beside `source::layout`, and storage other than folders behind [`helenus_sstable::Folder`].
 //!
 //! Memory is bounded by one row of each SSTable and one batch, whatever the length of partitions.
 
@@ -20,6 +21,7 @@ pub mod schema;
 pub mod source;
 pub mod table;
 mod table_name;
+pub mod verify;
 
 pub use error::ImportError;
 pub use table_name::TableName;

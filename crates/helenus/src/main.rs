@@ -4,6 +4,7 @@ mod adopt;
 mod backup;
 mod compact;
 mod compare;
+mod comparison_exit;
 mod generate;
 mod import;
 mod migrate;
@@ -92,7 +93,7 @@ fn main() -> ExitCode {
         Some(Command::Backup(args)) => backup::run(&args),
         Some(Command::Restore(args)) => restore::run(&args),
         Some(Command::Import(args)) => import::run(&args),
-        Some(Command::Compare(args)) => compare::run(&args),
+        Some(Command::Compare(args)) => Ok(compare::run(&args)),
         Some(Command::Compact(args)) => compact::run(&args),
         Some(Command::Migrate(args)) => migrate::run(&args),
         Some(Command::MigrateLog(args)) => migrate_log::run(&args),

@@ -12,7 +12,7 @@ use helenus_import::TableName;
 use crate::shell::ConnectionArgs;
 
 /// Compares the tables of two running clusters, row by row. Both may be Cassandra, ScyllaDB or Helenus. Clients may write meanwhile: rows
-/// that differ are read again before they are reported. The exit code is 0 if the tables are equal, and 2 if they differ.
+/// that differ are read again before they are reported. The exit code is 0 if the tables are equal, and 1 if they differ.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  helenus compare --a 10.0.0.1 --b 10.0.1.1 --keyspace shop\n  helenus compare --a cassandra1 --b helenus1 --table shop.users --sample 1%"

@@ -30,21 +30,25 @@ use reader::Side;
 use report::{Report, TableReport};
 use table::Comparison;
 
+use crate::comparison_exit::exit_code;
 use crate::import::target::{Target, text};
+use crate::shell::ConnectionArgs;
 use crate::shell::interrupt::Interrupt;
-use crate::shell::{ConnectionArgs, EXIT_INTERRUPTED};
 
-/// Exit code if rows or schemas differ.
-const EXIT_DIFFERENT: u8 = 2;
 /// End of the name of the only partitioner whose order of rows is known.
 const PARTITIONER: &str = "Murmur3Partitioner";
 const TEMPLATE: &str = "{msg} [{bar:24}] {pos}/{len} ranges, {eta} left";
 
-/// Runs the comparison. The exit code is 2 if there are differences, and 130 after Ctrl-C.
-pub fn run(args: &CompareArgs) -> Result<ExitCode> {
+/// Runs the comparison. The exit code is 1 if there are differences, and 130 after Ctrl-C.
+pub fn run(args: &CompareArgs) -> ExitCode {
     let interrupt = Interrupt::default();
-    let (a, schema_a) = connect("a", &args.a, &args.a_connection.connection(), args, &interrupt)?;
-    let (b, schema_b) = connect("b", &args.b, &args.b_connection.connection(), args, &interrupt)?;
+    exit_code(compare(args, &interrupt), &interrupt)
+}
+
+/// Compares the clusters, and prints the report. Returns true if they are equal.
+fn compare(args: &CompareArgs, interrupt: &Interrupt) -> Result<bool> {
+    let (a, schema_a) = connect("a", &args.a, &args.a_connection.connection(), args, interrupt)?;
+    let (b, schema_b) = connect("b", &args.b, &args.b_connection.connection(), args, interrupt)?;
     interrupt.catch()?;
     let seed = args.seed.unwrap_or_else(rand::random);
     let ranges = ranges(args.sample, seed, usize::from(args.workers));
@@ -53,26 +57,10 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
         share: args.sample.0,
         seed,
     };
-    let compared = compare_tables(
-        args,
-        (&a, &schema_a),
-        (&b, &schema_b),
-        &ranges,
-        &interrupt,
-        &mut report,
-    );
-    if let Err(error) = compared {
-        if interrupt.is_set() {
-            eprintln!("helenus: {error:#}");
-            return Ok(ExitCode::from(EXIT_INTERRUPTED));
-        }
-        return Err(error);
-    }
+    let sides = [(&a, &schema_a), (&b, &schema_b)];
+    compare_tables(args, sides, &ranges, interrupt, &mut report)?;
     report.print(args.json);
-    Ok(match report.is_equal() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(EXIT_DIFFERENT),
-    })
+    Ok(report.is_equal())
 }
 
 /// Connects to a side, and reads its schema.
@@ -108,8 +96,7 @@ fn connect(
 
 fn compare_tables(
     args: &CompareArgs,
-    (a, schema_a): (&Side, &LiveSchema),
-    (b, schema_b): (&Side, &LiveSchema),
+    [(a, schema_a), (b, schema_b)]: [(&Side, &LiveSchema); 2],
     ranges: &[(i64, i64)],
     interrupt: &Interrupt,
     report: &mut Report,
@@ -126,7 +113,7 @@ fn compare_tables(
         let mut table = TableReport::new(name);
         match (schema_a.tables.get(name), schema_b.tables.get(name)) {
             (Some(of_a), Some(of_b)) => {
-                let planned = TablePlan::new(name, of_a, of_b, !args.no_writetime);
+                let planned = TablePlan::plan(name, of_a, of_b, !args.no_writetime);
                 table.schema = planned.notes;
                 match planned.plan {
                     Err(reason) => table.schema.push(reason),

@@ -50,7 +50,7 @@ pub struct Planned {
 
 impl TablePlan {
     /// Plans the comparison of a table by its columns on both sides.
-    pub fn new(name: &TableName, a: &TableShape, b: &TableShape, has_times: bool) -> Planned {
+    pub fn plan(name: &TableName, a: &TableShape, b: &TableShape, has_times: bool) -> Planned {
         let mut notes = Vec::new();
         if let Err(reason) = check_keys(a, b) {
             return Planned {

@@ -13,7 +13,7 @@ use crate::shell::ConnectionArgs;
 /// meanwhile: the newest write of a cell wins.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1\n  helenus import --from /mnt/copies/shop --to 10.0.0.1\n  helenus import --from /mnt/node1/data --snapshot monday --dry-run"
+    after_help = "Examples:\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1\n  helenus import --from /mnt/copies/shop --to 10.0.0.1\n  helenus import --from /mnt/node1/data --snapshot monday --dry-run\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1 --verify"
 )]
 pub struct ImportArgs {
     /// A data folder of Cassandra, or a folder of SSTables with schema.cql; may be given several times
@@ -43,6 +43,19 @@ pub struct ImportArgs {
     /// Read everything, report what would be imported, and send nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Compare the sources with the target, and send nothing. The exit code is 0 if all is equal, 1 if not, and 2 after an error
+    #[arg(
+        long,
+        requires = "to",
+        conflicts_with_all = ["dry_run", "schema_only", "counters", "state", "restart", "rate"]
+    )]
+    pub verify: bool,
+    /// The number of differences that --verify shows
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "verify")]
+    pub differences_max: usize,
+    /// The pause before --verify reads rows that differ once more, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds, requires = "verify")]
+    pub recheck_after: f64,
     /// The way with counters that have values on the target: replace writes the source's totals over them
     #[arg(long, value_enum, value_name = "WAY")]
     pub counters: Option<Counters>,
@@ -60,6 +73,14 @@ pub struct ImportArgs {
     pub json: bool,
     #[command(flatten)]
     pub connection: ConnectionArgs,
+}
+
+/// Parses a time in seconds, of at most a day.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("'{text}' is no time in seconds between 0 and 86400")),
+    }
 }
 
 /// The way with counters that have values on the target.

@@ -8,7 +8,8 @@
 //! - `prepare`: the schema's part of the work;
 //! - `transfer`: the rows' part, with `pipeline`, `sender`, `window`, `pace` and `progress`;
 //! - `state`: the file to go on from;
-//! - `report`: the result.
+//! - `report`: the result;
+//! - `verify`: the comparison of source and target, which sends nothing.
 
 mod args;
 pub mod pace;
@@ -20,6 +21,7 @@ mod sender;
 mod state;
 pub mod target;
 mod transfer;
+mod verify;
 mod window;
 
 use std::process::ExitCode;
@@ -33,15 +35,33 @@ use report::Report;
 use state::State;
 use target::Target;
 
+use crate::comparison_exit::exit_code;
 use crate::serve::descriptors;
 use crate::shell::EXIT_INTERRUPTED;
 use crate::shell::interrupt::Interrupt;
 
-/// Runs the import. The exit code is 130 after Ctrl-C.
+/// Runs the import or the verification. The exit code is 130 after Ctrl-C.
 pub fn run(args: &ImportArgs) -> Result<ExitCode> {
     // Each SSTable is an open file.
     descriptors::raise();
     let interrupt = Interrupt::default();
+    match args.verify {
+        true => Ok(exit_code(verify(args, &interrupt), &interrupt)),
+        false => import(args, &interrupt),
+    }
+}
+
+/// Compares the sources with the target. Returns true if they are equal.
+fn verify(args: &ImportArgs, interrupt: &Interrupt) -> Result<bool> {
+    let (mut sources, schema) = find(args)?;
+    let mut target = Target::connect(&args.to, &args.connection, interrupt)?;
+    interrupt.catch()?;
+    let prepared = prepare::prepare(args, &mut sources, &schema, Some(&mut target))?;
+    verify::verify_tables(args, &sources, &prepared.tables, &target, interrupt)
+}
+
+/// Finds the SSTables and the schema of the sources, without views.
+fn find(args: &ImportArgs) -> Result<(Sources, SourceSchema)> {
     let mut sources = Sources::find(&SourceOptions {
         folders: args.from.clone(),
         snapshot: args.snapshot.clone(),
@@ -50,10 +70,15 @@ pub fn run(args: &ImportArgs) -> Result<ExitCode> {
     for view in schema.views.keys() {
         sources.leave_out_view(view);
     }
+    Ok((sources, schema))
+}
+
+fn import(args: &ImportArgs, interrupt: &Interrupt) -> Result<ExitCode> {
+    let (mut sources, schema) = find(args)?;
     let mut target = match args.to.is_empty() {
         true if args.dry_run => None,
         true => bail!("give --to HOST, the node that takes the rows, or --dry-run"),
-        false => Some(Target::connect(&args.to, &args.connection, &interrupt)?),
+        false => Some(Target::connect(&args.to, &args.connection, interrupt)?),
     };
     interrupt.catch()?;
     let prepared = prepare::prepare(args, &mut sources, &schema, target.as_mut())?;
@@ -75,7 +100,7 @@ pub fn run(args: &ImportArgs) -> Result<ExitCode> {
             &prepared.tables,
             target.as_mut(),
             state.as_mut(),
-            &interrupt,
+            interrupt,
             &mut report,
         );
         if let Err(error) = imported {

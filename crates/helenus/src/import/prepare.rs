@@ -53,13 +53,13 @@ pub fn prepare(
         sources.leave_out_view(view);
     }
     let mut report = SchemaReport {
-        is_dry: args.dry_run,
+        is_dry: args.dry_run || args.verify,
         ..SchemaReport::default()
     };
     let mut live = before.clone();
     if !args.no_schema {
         let plan = planned(args, sources, schema, &before);
-        if !args.dry_run {
+        if !args.dry_run && !args.verify {
             for statement in &plan.statements {
                 target.execute(&statement.text).with_context(|| {
                     format!(
@@ -86,6 +86,11 @@ pub fn prepare(
             // Live folders have no schema.cql. A table without rows there needs none.
             if files.sstables.is_empty() {
                 continue;
+            }
+            if args.verify {
+                bail!(
+                    "{name}: the target has no such table; import it first, or leave it out with --exclude"
+                );
             }
             bail!(missing(name, schema));
         }

@@ -1,0 +1,213 @@
+//! `helenus import --verify`: compares the sources with a target, and sends nothing.
+//!
+//! The source is merged again, and the target is read by tokens, so that both come in the same order. Rows that differ are read once more
+//! after a pause, because clients may write meanwhile.
+//!
+//! - `selection`: the statements that read rows, and the rows of their results;
+//! - `reader`: the pages of a statement;
+//! - `differences`: differences in words;
+//! - `report`: the result.
+
+mod differences;
+mod reader;
+mod report;
+mod selection;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use helenus_import::TableName;
+use helenus_import::merge::{Merge, MergeOptions};
+use helenus_import::source::{Sources, TableFiles};
+use helenus_import::table::{KnownTable, TableLayout};
+use helenus_import::verify::{Join, Suspect};
+
+use self::differences::Named;
+use self::reader::{Reader, Scan, now_s};
+use self::report::{TableVerified, VerifyReport};
+use self::selection::Selection;
+use super::args::ImportArgs;
+use super::prepare::KnownShapes;
+use super::progress::Progress;
+use super::target::{Target, interrupted};
+use crate::shell::interrupt::Interrupt;
+
+/// Rows that differ and wait for a second look.
+const SUSPECTS_MAX: usize = 1000;
+/// Maximum time between two checks for Ctrl-C.
+const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// Steps between two updates of the progress.
+const STEPS_SHOWN: u64 = 1024;
+
+/// Compares all tables, and prints the report. Returns true if no difference was found.
+pub fn verify_tables(
+    args: &ImportArgs,
+    sources: &Sources,
+    tables: &BTreeMap<TableName, KnownShapes>,
+    target: &Target,
+    interrupt: &Interrupt,
+) -> Result<bool> {
+    let wanted = || {
+        let tables = tables.iter();
+        tables.filter_map(|(name, known)| Some((name, known, sources.tables.get(name)?)))
+    };
+    let bytes = wanted().map(|(_, _, files)| files.bytes()).sum();
+    let mut progress = Progress::start(bytes, args.json);
+    let mut report = VerifyReport::default();
+    let mut result = Ok(());
+    for (name, known, files) in wanted() {
+        progress.start_table(&name.to_string());
+        let table = TableVerification {
+            args,
+            files,
+            target,
+            interrupt,
+            shown_before: report.shown(),
+        };
+        let mut verified = TableVerified::new(name);
+        result = table.run(name, known, &mut progress, &mut verified);
+        verified.is_complete = result.is_ok();
+        report.tables.push(verified);
+        if result.is_err() {
+            break;
+        }
+        progress.finish_table(files.bytes());
+    }
+    progress.finish();
+    report.print(args.json);
+    result.map(|()| report.differences() == 0)
+}
+
+/// The comparison of one table.
+struct TableVerification<'a> {
+    args: &'a ImportArgs,
+    files: &'a TableFiles,
+    target: &'a Target,
+    interrupt: &'a Interrupt,
+    /// Differences of other tables that are shown.
+    shown_before: usize,
+}
+
+impl TableVerification<'_> {
+    fn run(
+        &self,
+        name: &TableName,
+        known: &KnownShapes,
+        progress: &mut Progress,
+        verified: &mut TableVerified,
+    ) -> Result<()> {
+        let Some(shape) = &known.target else {
+            bail!("{name}: the target has no such table; import it first, or leave it out with --exclude");
+        };
+        let started = Instant::now();
+        let mut sstables = self.files.open()?;
+        let shapes = KnownTable {
+            target: Some(shape),
+            source: known.source.as_ref(),
+        };
+        let layout = Arc::new(TableLayout::new(name, &mut sstables, shapes)?);
+        let selection = Selection::new(&layout, shape)?;
+        let merge = Merge::open(
+            Arc::clone(&layout),
+            &sstables,
+            &self.files.sstables,
+            MergeOptions::default(),
+        )?;
+        let scan = Scan::new(self.reader(), selection.clone(), i64::MIN, i64::MAX);
+        let mut join = Join::new(merge, Arc::clone(&layout), scan, now_s);
+        let mut second = SecondLook {
+            table: self,
+            layout: &layout,
+            selection: &selection,
+            reader: self.reader(),
+            suspects: Vec::new(),
+        };
+        let mut shown = 0;
+        for step in 1.. {
+            let Some(suspects) = join.step().with_context(|| format!("table {name}"))? else {
+                break;
+            };
+            second.suspects.extend(suspects);
+            if second.suspects.len() >= SUSPECTS_MAX {
+                second.look(verified)?;
+            }
+            if step % STEPS_SHOWN == 0 {
+                let rows = join.counts().rows;
+                progress.advance(join.merge().bytes_read(), rows - shown);
+                shown = rows;
+            }
+            if self.interrupt.is_set() {
+                return Err(interrupted());
+            }
+        }
+        second.look(verified)?;
+        verified.counts = join.counts();
+        verified.time = started.elapsed();
+        Ok(())
+    }
+
+    fn reader(&self) -> Reader {
+        Reader::new(self.target.servers.clone(), self.target.login.clone())
+    }
+}
+
+/// Rows that differ, until they are read again.
+struct SecondLook<'a> {
+    table: &'a TableVerification<'a>,
+    layout: &'a TableLayout,
+    selection: &'a Selection,
+    reader: Reader,
+    suspects: Vec<Suspect>,
+}
+
+impl SecondLook<'_> {
+    /// Waits, reads all rows again, and notes those that still differ.
+    fn look(&mut self, verified: &mut TableVerified) -> Result<()> {
+        if self.suspects.is_empty() {
+            return Ok(());
+        }
+        let end = Instant::now() + Duration::from_secs_f64(self.table.args.recheck_after);
+        while Instant::now() < end {
+            if self.table.interrupt.is_set() {
+                return Err(interrupted());
+            }
+            thread::sleep(INTERRUPT_CHECK_INTERVAL.min(end.saturating_duration_since(Instant::now())));
+        }
+        for suspect in std::mem::take(&mut self.suspects) {
+            self.look_at(&suspect, verified)?;
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, suspect: &Suspect, verified: &mut TableVerified) -> Result<()> {
+        let mut values = self.selection.key_values(&suspect.key)?;
+        let statement = match &suspect.clustering {
+            None => self.selection.first_row(),
+            Some(clustering) => {
+                values.extend(clustering.iter().cloned());
+                self.selection.row()
+            }
+        };
+        let (page, read_at_s) = self.reader.page(&statement, &values, None)?;
+        let row = page.content.iter().next();
+        let row = row.map(|row| self.selection.decode(row, read_at_s)).transpose()?;
+        let outcome = suspect.compare(self.layout, row.as_ref(), read_at_s)?;
+        if outcome.differences.is_empty() {
+            verified.settled += 1;
+            return Ok(());
+        }
+        for difference in &outcome.differences {
+            verified.differences += 1;
+            if self.table.shown_before + verified.named.len() < self.table.args.differences_max {
+                let key = self
+                    .selection
+                    .key_text(&suspect.key, suspect.clustering.as_deref());
+                verified.named.push(Named::new(self.layout, key, difference));
+            }
+        }
+        Ok(())
+    }
+}

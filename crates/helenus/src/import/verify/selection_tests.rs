@@ -1,0 +1,57 @@
+use super::*;
+
+fn selection(keys: &[&str], partition_keys: usize) -> Selection {
+    Selection {
+        name: TableName::new("ks", "t"),
+        keys: keys
+            .iter()
+            .map(|name| ((*name).to_owned(), CqlType::INT))
+            .collect(),
+        partition_keys,
+        columns: vec![Selected {
+            id: ColumnId(0),
+            name: "v".to_owned(),
+            ty: CqlType::INT,
+            is_static: false,
+        }],
+    }
+}
+
+fn int(value: i32) -> Bytes {
+    Bytes::copy_from_slice(&value.to_be_bytes())
+}
+
+#[test]
+fn statements_select_times_with_values() {
+    let selection = selection(&["a", "B", "c"], 2);
+    assert_eq!(
+        selection.scan(),
+        "SELECT a, \"B\", c, writetime(v), ttl(v), v FROM ks.t WHERE token(a, \"B\") > ? AND token(a, \"B\") <= ?"
+    );
+    assert!(selection.row().ends_with("WHERE a = ? AND \"B\" = ? AND c = ?"));
+    assert!(
+        selection
+            .first_row()
+            .ends_with("WHERE a = ? AND \"B\" = ? LIMIT 1")
+    );
+}
+
+#[test]
+fn keys_have_the_form_of_sstables() {
+    let selection = selection(&["a", "b", "c"], 2);
+    let row = vec![Some(int(1)), Some(int(2)), Some(int(3)), None, None, None];
+    let row = selection.decode(row, 0).unwrap();
+    assert_eq!(&*row.key, [0, 4, 0, 0, 0, 1, 0, 0, 4, 0, 0, 0, 2, 0]);
+    assert_eq!(selection.key_values(&row.key).unwrap(), [int(1), int(2)]);
+    assert_eq!(row.clustering, Some(vec![int(3)]));
+    assert_eq!(
+        selection.key_text(&row.key, row.clustering.as_deref()),
+        "a = 1, b = 2, c = 3"
+    );
+}
+
+#[test]
+fn row_without_clustering_has_only_statics() {
+    let row = vec![Some(int(1)), None, None, None, None];
+    assert_eq!(selection(&["a", "c"], 1).decode(row, 0).unwrap().clustering, None);
+}
