@@ -162,14 +162,7 @@ fn lists_are_compared_by_element_and_order() {
         );
         let mut target = TargetCells::default();
         target
-            .add(
-                ColumnId(0),
-                &list,
-                &value,
-                Some(&times),
-                None,
-                NOW_S,
-            )
+            .add(ColumnId(0), &list, &value, Some(&times), None, NOW_S)
             .unwrap();
         let outcome = compare_row(&source, Some(&target), NOW_S);
         outcome
