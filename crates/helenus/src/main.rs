@@ -15,6 +15,8 @@ mod restore;
 mod running_nodes;
 mod serve;
 mod shell;
+mod table_reading;
+mod token_bucket;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -243,12 +243,16 @@ impl<T: TargetRows> Join<T> {
             return Ok(());
         }
         let row = partition.static_row.take();
-        let head = self.head_in_partition().map(|head| head.row.clone());
-        if row.is_some() || head.as_ref().is_some_and(|head| !head.statics.cells.is_empty()) {
-            self.compare(None, Bytes::new(), row, head.as_ref())?;
+        let is_in_partition = self.head_in_partition().is_some();
+        let head = self.head.take();
+        let found = head.as_ref().map(|head| &head.row).filter(|_| is_in_partition);
+        let has_only_statics = found.is_some_and(|row| row.clustering.is_none());
+        if row.is_some() || found.is_some_and(|row| !row.statics.cells.is_empty()) {
+            self.compare(None, Bytes::new(), row, found)?;
         }
-        if head.is_some_and(|head| head.clustering.is_none()) {
-            self.advance()?;
+        match has_only_statics {
+            true => self.advance()?,
+            false => self.head = head,
         }
         Ok(())
     }

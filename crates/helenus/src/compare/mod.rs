@@ -3,7 +3,7 @@
 //! - `args`: the options;
 //! - `plan`: the columns and statements of a table;
 //! - `ranges`: the token ranges, all or a sample;
-//! - `reader`: rows of one side, page by page;
+//! - `range_rows`: rows of one side;
 //! - `row`, `join`: the comparison itself;
 //! - `table`: the comparison of one table by several workers;
 //! - `report`: the result.
@@ -11,8 +11,8 @@
 mod args;
 mod join;
 mod plan;
+mod range_rows;
 mod ranges;
-mod reader;
 mod report;
 mod row;
 mod table;
@@ -26,7 +26,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub use args::CompareArgs;
 use plan::TablePlan;
 use ranges::ranges;
-use reader::Side;
 use report::{Report, TableReport};
 use table::Comparison;
 
@@ -34,6 +33,7 @@ use crate::comparison_exit::exit_code;
 use crate::import::target::{Target, text};
 use crate::shell::ConnectionArgs;
 use crate::shell::interrupt::Interrupt;
+use crate::table_reading::Nodes;
 
 /// End of the name of the only partitioner whose order of rows is known.
 const PARTITIONER: &str = "Murmur3Partitioner";
@@ -47,8 +47,20 @@ pub fn run(args: &CompareArgs) -> ExitCode {
 
 /// Compares the clusters, and prints the report. Returns true if they are equal.
 fn compare(args: &CompareArgs, interrupt: &Interrupt) -> Result<bool> {
-    let (a, schema_a) = connect("a", &args.a, &args.a_connection.connection(), args, interrupt)?;
-    let (b, schema_b) = connect("b", &args.b, &args.b_connection.connection(), args, interrupt)?;
+    let (a, schema_a) = connect(
+        "side a",
+        &args.a,
+        &args.a_connection.connection(),
+        args,
+        interrupt,
+    )?;
+    let (b, schema_b) = connect(
+        "side b",
+        &args.b,
+        &args.b_connection.connection(),
+        args,
+        interrupt,
+    )?;
     interrupt.catch()?;
     let seed = args.seed.unwrap_or_else(rand::random);
     let ranges = ranges(args.sample, seed, usize::from(args.workers));
@@ -70,22 +82,21 @@ fn connect(
     connection: &ConnectionArgs,
     args: &CompareArgs,
     interrupt: &Interrupt,
-) -> Result<(Side, LiveSchema)> {
-    let side = || format!("side {name}");
-    let mut target = Target::connect(hosts, connection, interrupt).with_context(side)?;
+) -> Result<(Nodes, LiveSchema)> {
+    let mut target = Target::connect(hosts, connection, interrupt).context(name)?;
     for row in target
         .select("SELECT partitioner FROM system.local")
-        .with_context(side)?
+        .context(name)?
     {
         let partitioner = text(&row, "partitioner")?;
         if !partitioner.ends_with(PARTITIONER) {
             bail!(
-                "side {name} has the partitioner {partitioner}; only clusters with {PARTITIONER} can be compared"
+                "{name} has the partitioner {partitioner}; only clusters with {PARTITIONER} can be compared"
             );
         }
     }
-    let schema = target.read_schema().with_context(side)?;
-    let side = Side {
+    let schema = target.read_schema().context(name)?;
+    let side = Nodes {
         name,
         servers: target.servers,
         login: target.login,
@@ -96,7 +107,7 @@ fn connect(
 
 fn compare_tables(
     args: &CompareArgs,
-    [(a, schema_a), (b, schema_b)]: [(&Side, &LiveSchema); 2],
+    [(a, schema_a), (b, schema_b)]: [(&Nodes, &LiveSchema); 2],
     ranges: &[(i64, i64)],
     interrupt: &Interrupt,
     report: &mut Report,

@@ -1,7 +1,6 @@
-//! The comparison of one table: its columns, statements and the decoding of its rows.
+//! The comparison of one table: its columns, statements, and the decoding of its rows.
 
 use bytes::Bytes;
-use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::to_cql_literal;
 use helenus_import::TableName;
@@ -12,6 +11,7 @@ use helenus_row::{KeyLayout, Order};
 use anyhow::{Result, anyhow};
 
 use super::row::{Cell, Place, TableRow};
+use crate::table_reading::{ReadColumn, ReadStatements};
 
 /// A column of the primary key.
 #[derive(Clone, Debug)]
@@ -39,6 +39,7 @@ pub struct TablePlan {
     partition_len: usize,
     layout: KeyLayout,
     pub columns: Vec<ComparedColumn>,
+    pub statements: ReadStatements,
 }
 
 /// The plan, or the reason why the table can't be compared; and notes on columns.
@@ -98,13 +99,21 @@ impl TablePlan {
         });
         let layout = KeyLayout::new(layout.collect());
         let key = partition.iter().chain(&clustering);
-        let key = key.map(|(name, column)| KeyColumn {
-            name: (*name).clone(),
-            ty: column.ty.clone(),
+        let key: Vec<KeyColumn> = key
+            .map(|(name, column)| KeyColumn {
+                name: (*name).clone(),
+                ty: column.ty.clone(),
+            })
+            .collect();
+        let names = key.iter().map(|column| column.name.as_str());
+        let read = columns.iter().map(|column| ReadColumn {
+            name: &column.name,
+            has_times: column.has_times,
         });
         let plan = TablePlan {
             name: name.clone(),
-            key: key.collect(),
+            statements: ReadStatements::new(name, names, partition.len(), read),
+            key,
             partition_len: partition.len(),
             layout,
             columns,
@@ -115,57 +124,12 @@ impl TablePlan {
         }
     }
 
-    fn select(&self) -> String {
-        let mut selected: Vec<String> = self.key.iter().map(|key| quote_identifier(&key.name)).collect();
-        for column in &self.columns {
-            let name = quote_identifier(&column.name);
-            if column.has_times {
-                selected.push(format!("writetime({name}), ttl({name})"));
-            }
-            selected.push(name);
-        }
-        format!("SELECT {} FROM {}", selected.join(", "), self.name)
-    }
-
-    fn partition_columns(&self) -> Vec<String> {
-        let partition = self.key.iter().take(self.partition_len);
-        partition.map(|key| quote_identifier(&key.name)).collect()
-    }
-
-    /// Returns the statement that reads the rows between two tokens. The first one is exclusive.
-    pub fn range_statement(&self) -> String {
-        let token = format!("token({})", self.partition_columns().join(", "));
-        format!("{} WHERE {token} > ? AND {token} <= ?", self.select())
-    }
-
-    /// Returns the statement that reads one row by its key.
-    pub fn row_statement(&self) -> String {
-        let key: Vec<String> = self
-            .key
-            .iter()
-            .map(|key| format!("{} = ?", quote_identifier(&key.name)))
-            .collect();
-        format!("{} WHERE {}", self.select(), key.join(" AND "))
-    }
-
-    /// Returns the statement that reads the first row of a partition.
-    pub fn partition_statement(&self) -> String {
-        let key: Vec<String> = self
-            .partition_columns()
-            .iter()
-            .map(|name| format!("{name} = ?"))
-            .collect();
-        format!("{} WHERE {} LIMIT 1", self.select(), key.join(" AND "))
-    }
-
     /// Returns the statement for a row's key, and its values.
-    pub fn statement_of(&self, row: &TableRow) -> (String, Vec<Bytes>) {
+    pub fn statement_of(&self, row: &TableRow) -> (&str, Vec<Bytes>) {
+        let values = |count| row.key.iter().take(count).flatten().cloned().collect();
         match row.place.clustering {
-            Some(_) => (self.row_statement(), row.key.iter().flatten().cloned().collect()),
-            None => {
-                let key = row.key.iter().take(self.partition_len);
-                (self.partition_statement(), key.flatten().cloned().collect())
-            }
+            Some(_) => (&self.statements.row, values(row.key.len())),
+            None => (&self.statements.first_row, values(self.partition_len)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use indicatif::ProgressBar;
@@ -12,24 +12,24 @@ use indicatif::ProgressBar;
 use super::args::CompareArgs;
 use super::join::join;
 use super::plan::TablePlan;
-use super::reader::{RangeRows, Reader, Side};
+use super::range_rows::RangeRows;
 use super::report::TableReport;
 use super::row::{Difference, TableRow};
-use crate::import::target::interrupted;
+use crate::shell::client::interrupted;
 use crate::shell::interrupt::Interrupt;
+use crate::table_reading::{Nodes, Reader};
 
 /// Maximum number of rows that are read again. If more differ, the comparison of the table stops.
 const SUSPECTS_MAX: usize = 10_000;
 /// Number of times that a row which differs is read again, each after a pause.
 const FURTHER_READS: usize = 2;
-const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The comparison of a table.
 pub struct Comparison<'a> {
     pub args: &'a CompareArgs,
     pub plan: &'a TablePlan,
-    pub a: &'a Side,
-    pub b: &'a Side,
+    pub a: &'a Nodes,
+    pub b: &'a Nodes,
     pub ranges: &'a [(i64, i64)],
     pub interrupt: &'a Interrupt,
     pub progress: &'a ProgressBar,
@@ -86,7 +86,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    fn reader(&self, side: &Side, number: usize) -> Reader {
+    fn reader(&self, side: &Nodes, number: usize) -> Reader {
         let workers = f64::from(self.args.workers);
         let rate = self.args.rate.map(|rows| f64::from(rows) / workers);
         Reader::new(side, number, rate)
@@ -126,43 +126,36 @@ impl Comparison<'_> {
             if suspects.is_empty() {
                 return Ok(());
             }
-            self.pause()?;
-            report.differing = 0;
+            if !self.interrupt.sleep(self.args.pause) {
+                return Err(interrupted());
+            }
             report.differences.clear();
             let mut still = Vec::new();
             for suspect in suspects {
-                let a = reader_a.row(self.plan, &suspect)?;
-                let b = reader_b.row(self.plan, &suspect)?;
+                let a = self.row(&mut reader_a, &suspect)?;
+                let b = self.row(&mut reader_b, &suspect)?;
                 let Some(difference) = Difference::of(a.as_ref(), b.as_ref()) else {
                     continue;
                 };
-                report.differing += 1;
                 if report.differences.len() < self.args.differences_max {
                     let line = self.line(&suspect, &difference, a.as_ref(), b.as_ref());
                     report.differences.push(line);
                 }
                 still.push(suspect);
             }
+            report.differing = still.len() as u64;
             suspects = still;
-        }
-        if suspects.is_empty() {
-            report.differing = 0;
         }
         Ok(())
     }
 
-    fn pause(&self) -> Result<()> {
-        let end = Instant::now() + self.args.pause;
-        loop {
-            if self.interrupt.is_set() {
-                return Err(interrupted());
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            thread::sleep(left.min(INTERRUPT_CHECK_INTERVAL));
-        }
+    /// Reads one row by its key. `None` if it does not exist.
+    fn row(&self, reader: &mut Reader, row: &TableRow) -> Result<Option<TableRow>> {
+        let (statement, values) = self.plan.statement_of(row);
+        let found = reader.first_row(statement, &values)?;
+        found
+            .map(|(row, read_at_s)| self.plan.decode(row, read_at_s))
+            .transpose()
     }
 
     fn line(

@@ -12,7 +12,7 @@
 //! - `verify`: the comparison of source and target, which sends nothing.
 
 mod args;
-pub mod pace;
+mod pace;
 mod pipeline;
 mod prepare;
 mod progress;

@@ -1,4 +1,4 @@
-//! The speed of an import: the number of batches in flight, and the bytes a second. Pure, with times as arguments.
+//! The speed of an import by the number of batches in flight. Pure, with times as arguments.
 
 use std::time::Duration;
 
@@ -68,32 +68,6 @@ impl Adaptive {
     }
 }
 
-/// A token bucket of bytes, which holds one second's.
-#[derive(Clone, Debug)]
-pub struct Bucket {
-    bytes_per_s: f64,
-    level: f64,
-    filled_at: Duration,
-}
-
-impl Bucket {
-    pub fn new(bytes_per_s: f64) -> Bucket {
-        Bucket {
-            bytes_per_s,
-            level: 0.0,
-            filled_at: Duration::ZERO,
-        }
-    }
-
-    /// Takes bytes, and returns the time to wait before they are sent.
-    pub fn take(&mut self, bytes: usize, now: Duration) -> Duration {
-        let passed_s = now.saturating_sub(self.filled_at).as_secs_f64();
-        self.filled_at = now;
-        self.level = (self.level + passed_s * self.bytes_per_s).min(self.bytes_per_s) - bytes as f64;
-        Duration::from_secs_f64((-self.level / self.bytes_per_s).max(0.0))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,15 +103,5 @@ mod tests {
             adaptive.overloaded(round * MS);
         }
         assert_eq!(adaptive.limit(), 1);
-    }
-
-    #[test]
-    fn bucket_spreads_bytes_over_time() {
-        let mut bucket = Bucket::new(1000.0);
-        assert_eq!(bucket.take(500, Duration::ZERO), 500 * MS);
-        assert_eq!(bucket.take(500, Duration::ZERO), 1000 * MS);
-        // After a pause, at most the bytes of one second may go at once.
-        assert_eq!(bucket.take(1000, Duration::from_secs(60)), Duration::ZERO);
-        assert_eq!(bucket.take(250, Duration::from_secs(60)), 250 * MS);
     }
 }

@@ -16,8 +16,9 @@ use super::progress::Progress;
 use super::report::TableReport;
 use super::sender::Sender;
 use super::state::State;
-use super::target::{Target, interrupted};
+use super::target::Target;
 use super::window::Window;
+use crate::shell::client::interrupted;
 use crate::shell::interrupt::Interrupt;
 
 /// Connections, and the maximum number of batches in flight.

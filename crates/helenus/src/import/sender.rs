@@ -1,6 +1,5 @@
 //! A connection that sends batches, one at a time, and tries again after overloads and lost connections.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
@@ -10,17 +9,13 @@ use helenus_cql::frame::request::Execute;
 use helenus_cql::frame::response::{QueryResult, Response};
 use helenus_cql::frame::{BoundValue, BoundValues, QueryParameters, Request};
 
-use super::target::interrupted;
 use super::window::Window;
-use crate::shell::client::{Client, Login, Server, StatementError};
-use crate::shell::interrupt::Interrupt;
+use crate::shell::client::{Client, Login, Server, StatementError, interrupted};
 
 /// Tries of a batch before the import stops.
 const TRIES_MAX: u32 = 12;
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
-/// Maximum time between two checks for Ctrl-C.
-const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A sender to one node.
 pub struct Sender<'a> {
@@ -55,7 +50,7 @@ impl<'a> Sender<'a> {
 
     /// Sends a blob until it is acknowledged.
     pub fn send(&mut self, blob: &Bytes) -> Result<()> {
-        pause(self.window.delay(blob.len()), &self.server.interrupt);
+        self.server.interrupt.sleep(self.window.delay(blob.len()));
         let mut backoff = BACKOFF_FIRST;
         for tries in 1.. {
             let started = Instant::now();
@@ -72,7 +67,7 @@ impl<'a> Sender<'a> {
                     if is_overload {
                         self.window.overloaded();
                     }
-                    pause(backoff, &self.server.interrupt);
+                    self.server.interrupt.sleep(backoff);
                     backoff = (backoff * 2).min(BACKOFF_MAX);
                 }
             }
@@ -160,17 +155,5 @@ impl<'a> Sender<'a> {
                 is_overload: false,
             },
         }
-    }
-}
-
-/// Sleeps, but not after Ctrl-C.
-fn pause(time: Duration, interrupt: &Interrupt) {
-    let end = Instant::now() + time;
-    while !interrupt.is_set() {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
-        }
-        thread::sleep(left.min(INTERRUPT_CHECK_INTERVAL));
     }
 }

@@ -12,7 +12,7 @@ use helenus_cql::value::read_elements;
 use helenus_import::TableName;
 use helenus_import::schema::{ColumnRole, ColumnShape, LiveSchema, TableShape, resolve_type};
 
-use crate::shell::client::{Client, Login, Server, StatementError};
+use crate::shell::client::{Client, Login, Server, in_words};
 use crate::shell::interrupt::Interrupt;
 use crate::shell::{ConnectionArgs, with_port};
 
@@ -170,20 +170,6 @@ impl Target {
                 .collect()
         };
         Ok(rows.content.iter().map(named).collect())
-    }
-}
-
-/// Returns the error of an import that Ctrl-C ended.
-pub fn interrupted() -> anyhow::Error {
-    anyhow!("interrupted by Ctrl-C; run the command again")
-}
-
-/// Returns the error of a statement that can't be tried again.
-pub fn in_words(error: StatementError) -> anyhow::Error {
-    match error {
-        StatementError::Server(error) => anyhow!("{error}"),
-        StatementError::Cancelled => interrupted(),
-        StatementError::Disconnected(error) | StatementError::Output(error) => error,
     }
 }
 

@@ -17,8 +17,9 @@ use super::prepare::KnownShapes;
 use super::progress::Progress;
 use super::report::{Report, TableReport};
 use super::state::State;
-use super::target::{Target, interrupted};
+use super::target::Target;
 use super::window::Window;
+use crate::shell::client::interrupted;
 use crate::shell::interrupt::Interrupt;
 
 /// Imports all tables that the state doesn't list as done.

@@ -4,7 +4,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::args::Rate;
-use super::pace::{Adaptive, Bucket};
+use super::pace::Adaptive;
+use crate::token_bucket::TokenBucket;
 
 /// Batches in flight at a fixed rate.
 const IN_FLIGHT_FIXED: usize = 8;
@@ -25,14 +26,14 @@ struct State {
 
 enum Pace {
     Adaptive(Adaptive),
-    Fixed(Bucket),
+    Fixed(TokenBucket),
 }
 
 impl Window {
     pub fn new(rate: Rate, senders: usize) -> Window {
         let pace = match rate {
             Rate::Adaptive => Pace::Adaptive(Adaptive::new(senders)),
-            Rate::Fixed(bytes_per_s) => Pace::Fixed(Bucket::new(bytes_per_s)),
+            Rate::Fixed(bytes_per_s) => Pace::Fixed(TokenBucket::new(bytes_per_s)),
         };
         Window {
             started: Instant::now(),

@@ -39,6 +39,20 @@ pub enum StatementError {
     Output(anyhow::Error),
 }
 
+/// Returns the error of a command that Ctrl-C ended.
+pub fn interrupted() -> anyhow::Error {
+    anyhow!("interrupted by Ctrl-C; run the command again")
+}
+
+/// Returns the error of a statement that can't be tried again.
+pub fn in_words(error: StatementError) -> anyhow::Error {
+    match error {
+        StatementError::Server(error) => anyhow!("{error}"),
+        StatementError::Cancelled => interrupted(),
+        StatementError::Disconnected(error) | StatementError::Output(error) => error,
+    }
+}
+
 impl From<std::io::Error> for StatementError {
     fn from(error: std::io::Error) -> StatementError {
         StatementError::Output(error.into())

@@ -4,9 +4,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use signal_hook::consts::SIGINT;
+
+/// Maximum time between two checks for Ctrl-C during a sleep.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// True if Ctrl-C was pressed. Clones share the flag.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +27,19 @@ impl Interrupt {
     /// Returns true if Ctrl-C was pressed since the last [`Interrupt::clear`].
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps, but not after Ctrl-C. Returns false if Ctrl-C was pressed.
+    pub fn sleep(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        while !self.is_set() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            thread::sleep(left.min(CHECK_INTERVAL));
+        }
+        false
     }
 
     pub fn clear(&self) {

@@ -3,22 +3,22 @@
 //! The source is merged again, and the target is read by tokens, so that both come in the same order. Rows that differ are read once more
 //! after a pause, because clients may write meanwhile.
 //!
-//! - `selection`: the statements that read rows, and the rows of their results;
-//! - `reader`: the pages of a statement;
+//! - `selection`: the columns that are read, and the rows of their results;
+//! - `rows`: the rows of the target;
 //! - `differences`: differences in words;
 //! - `report`: the result.
 
 mod differences;
-mod reader;
 mod report;
+mod rows;
 mod selection;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use helenus_cql::error::Consistency;
 use helenus_import::TableName;
 use helenus_import::merge::{Merge, MergeOptions};
 use helenus_import::source::{Sources, TableFiles};
@@ -26,19 +26,19 @@ use helenus_import::table::{KnownTable, TableLayout};
 use helenus_import::verify::{Join, Suspect};
 
 use self::differences::Named;
-use self::reader::{Reader, Scan, now_s};
 use self::report::{TableVerified, VerifyReport};
+use self::rows::SelectedRows;
 use self::selection::Selection;
 use super::args::ImportArgs;
 use super::prepare::KnownShapes;
 use super::progress::Progress;
-use super::target::{Target, interrupted};
+use super::target::Target;
+use crate::shell::client::interrupted;
 use crate::shell::interrupt::Interrupt;
+use crate::table_reading::{Nodes, Reader, now_s};
 
 /// Rows that differ and wait for a second look.
 const SUSPECTS_MAX: usize = 1000;
-/// Maximum time between two checks for Ctrl-C.
-const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Steps between two updates of the progress.
 const STEPS_SHOWN: u64 = 1024;
 
@@ -116,8 +116,9 @@ impl TableVerification<'_> {
             &self.files.sstables,
             MergeOptions::default(),
         )?;
-        let scan = Scan::new(self.reader(), selection.clone(), i64::MIN, i64::MAX);
-        let mut join = Join::new(merge, Arc::clone(&layout), scan, now_s);
+        let mut reader = self.reader();
+        let rows = SelectedRows::new(&mut reader, &selection);
+        let mut join = Join::new(merge, Arc::clone(&layout), rows, now_s);
         let mut second = SecondLook {
             table: self,
             layout: &layout,
@@ -150,7 +151,13 @@ impl TableVerification<'_> {
     }
 
     fn reader(&self) -> Reader {
-        Reader::new(self.target.servers.clone(), self.target.login.clone())
+        let nodes = Nodes {
+            name: "the target",
+            servers: self.target.servers.clone(),
+            login: self.target.login.clone(),
+            consistency: Consistency::LocalQuorum,
+        };
+        Reader::new(&nodes, 0, None)
     }
 }
 
@@ -169,12 +176,9 @@ impl SecondLook<'_> {
         if self.suspects.is_empty() {
             return Ok(());
         }
-        let end = Instant::now() + Duration::from_secs_f64(self.table.args.recheck_after);
-        while Instant::now() < end {
-            if self.table.interrupt.is_set() {
-                return Err(interrupted());
-            }
-            thread::sleep(INTERRUPT_CHECK_INTERVAL.min(end.saturating_duration_since(Instant::now())));
+        let pause = Duration::from_secs_f64(self.table.args.recheck_after);
+        if !self.table.interrupt.sleep(pause) {
+            return Err(interrupted());
         }
         for suspect in std::mem::take(&mut self.suspects) {
             self.look_at(&suspect, verified)?;
@@ -185,16 +189,15 @@ impl SecondLook<'_> {
     fn look_at(&mut self, suspect: &Suspect, verified: &mut TableVerified) -> Result<()> {
         let mut values = self.selection.key_values(&suspect.key)?;
         let statement = match &suspect.clustering {
-            None => self.selection.first_row(),
+            None => &self.selection.statements.first_row,
             Some(clustering) => {
                 values.extend(clustering.iter().cloned());
-                self.selection.row()
+                &self.selection.statements.row
             }
         };
-        let (page, read_at_s) = self.reader.page(&statement, &values, None)?;
-        let row = page.content.iter().next();
-        let row = row.map(|row| self.selection.decode(row, read_at_s)).transpose()?;
-        let outcome = suspect.compare(self.layout, row.as_ref(), read_at_s)?;
+        let row = self.reader.first_row(statement, &values)?;
+        let row = row.map(|(row, read_at_s)| self.selection.decode(row, read_at_s));
+        let outcome = suspect.compare(self.layout, row.transpose()?.as_ref(), now_s())?;
         if outcome.differences.is_empty() {
             verified.settled += 1;
             return Ok(());

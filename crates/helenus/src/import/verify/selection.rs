@@ -1,4 +1,4 @@
-//! The statements that read a table's rows with write times and TTLs, and the rows that they return.
+//! The columns of a table that are read with write times and TTLs, and the rows of the answers.
 
 use anyhow::{Result, anyhow, bail};
 use bytes::Bytes;
@@ -9,7 +9,10 @@ use helenus_import::schema::TableShape;
 use helenus_import::table::TableLayout;
 use helenus_import::verify::{TargetCells, TargetRow};
 use helenus_row::ColumnId;
+use helenus_row::key::{compose_partition_key, split_partition_key};
 use helenus_sstable::ColumnKind;
+
+use crate::table_reading::{ReadColumn, ReadStatements};
 
 /// The columns that are read.
 #[derive(Clone, Debug)]
@@ -19,6 +22,7 @@ pub struct Selection {
     keys: Vec<(String, CqlType)>,
     partition_keys: usize,
     columns: Vec<Selected>,
+    pub statements: ReadStatements,
 }
 
 #[derive(Clone, Debug)]
@@ -54,75 +58,38 @@ impl Selection {
             ty: column.ty.clone(),
             is_static: column.kind == ColumnKind::Static,
         });
-        Ok(Selection {
-            name: layout.name.clone(),
-            columns: columns.collect(),
-            keys: keys(false).chain(keys(true)).collect(),
+        let keys = keys(false).chain(keys(true)).collect();
+        Ok(Selection::of(
+            layout.name.clone(),
+            keys,
             partition_keys,
-        })
+            columns.collect(),
+        ))
     }
 
-    /// Returns the statement that reads a range of tokens. Its values are the excluded start and the included end.
-    pub fn scan(&self) -> String {
-        let keys: Vec<String> = self
-            .partition_key()
-            .map(|(name, _)| quote_identifier(name))
-            .collect();
-        let token = format!("token({})", keys.join(", "));
-        format!("{} WHERE {token} > ? AND {token} <= ?", self.select())
-    }
-
-    /// Returns the statement that reads a row. Its values are the partition key and the clustering.
-    pub fn row(&self) -> String {
-        let terms: Vec<String> = self
-            .keys
-            .iter()
-            .map(|(name, _)| format!("{} = ?", quote_identifier(name)))
-            .collect();
-        format!("{} WHERE {}", self.select(), terms.join(" AND "))
-    }
-
-    /// Returns the statement that reads the first row of a partition, which has the static columns.
-    pub fn first_row(&self) -> String {
-        let terms: Vec<String> = self
-            .partition_key()
-            .map(|(name, _)| format!("{} = ?", quote_identifier(name)))
-            .collect();
-        format!("{} WHERE {} LIMIT 1", self.select(), terms.join(" AND "))
-    }
-
-    fn partition_key(&self) -> impl Iterator<Item = &(String, CqlType)> {
-        self.keys.iter().take(self.partition_keys)
-    }
-
-    fn select(&self) -> String {
-        let mut selectors: Vec<String> = self.keys.iter().map(|(name, _)| quote_identifier(name)).collect();
-        for column in &self.columns {
-            let name = quote_identifier(&column.name);
-            if !column.ty.is_counter() {
-                selectors.push(format!("writetime({name})"));
-                selectors.push(format!("ttl({name})"));
-            }
-            selectors.push(name);
+    fn of(
+        name: TableName,
+        keys: Vec<(String, CqlType)>,
+        partition_keys: usize,
+        columns: Vec<Selected>,
+    ) -> Selection {
+        let read = columns.iter().map(|column| ReadColumn {
+            name: &column.name,
+            has_times: !column.ty.is_counter(),
+        });
+        let names = keys.iter().map(|(name, _)| name.as_str());
+        Selection {
+            statements: ReadStatements::new(&name, names, partition_keys, read),
+            name,
+            keys,
+            partition_keys,
+            columns,
         }
-        format!("SELECT {} FROM {}", selectors.join(", "), self.name)
     }
 
     /// Returns the values of the partition key, from its form in SSTables.
     pub fn key_values(&self, key: &Bytes) -> Result<Vec<Bytes>> {
-        if self.partition_keys == 1 {
-            return Ok(vec![key.clone()]);
-        }
-        let torn = || anyhow!("{}: a partition key is torn", self.name);
-        let mut rest = &**key;
-        let mut values = Vec::with_capacity(self.partition_keys);
-        while let Some((length, after)) = rest.split_first_chunk::<2>() {
-            let length = usize::from(u16::from_be_bytes(*length));
-            let (value, after) = after.split_at_checked(length).ok_or_else(torn)?;
-            values.push(key.slice_ref(value));
-            rest = after.split_first().ok_or_else(torn)?.1;
-        }
-        Ok(values)
+        split_partition_key(key, self.partition_keys).map_err(|error| anyhow!("{}: {error}", self.name))
     }
 
     /// Returns a row of the server. `read_at_s` is the time at which it came, in s since 1970.
@@ -131,9 +98,13 @@ impl Selection {
         let mut next = || cells.next().flatten();
         let keys: Vec<Option<Bytes>> = self.keys.iter().map(|_| next()).collect();
         let (partition, clustering) = keys.split_at_checked(self.partition_keys).unwrap_or_default();
+        let partition: Vec<Bytes> = partition
+            .iter()
+            .map(|value| value.clone().unwrap_or_default())
+            .collect();
         let is_static_only = !clustering.is_empty() && clustering.iter().all(Option::is_none);
         let mut row = TargetRow {
-            key: joined(partition),
+            key: compose_partition_key(&partition).map_err(|error| anyhow!("{}: {error}", self.name))?,
             clustering: (!is_static_only).then(|| clustering.iter().map_while(Clone::clone).collect()),
             statics: TargetCells::default(),
             cells: TargetCells::default(),
@@ -182,22 +153,6 @@ impl Selection {
             .collect();
         shown.join(", ")
     }
-}
-
-/// Returns the key in the form of SSTables: a single value, or each with a length of two bytes before and a zero byte after it.
-fn joined(values: &[Option<Bytes>]) -> Bytes {
-    let nothing = Bytes::new();
-    if let [single] = values {
-        return single.clone().unwrap_or_default();
-    }
-    let mut key = Vec::new();
-    for value in values {
-        let value = value.as_ref().unwrap_or(&nothing);
-        key.extend_from_slice(&(value.len() as u16).to_be_bytes());
-        key.extend_from_slice(value);
-        key.push(0);
-    }
-    key.into()
 }
 
 #[cfg(test)]

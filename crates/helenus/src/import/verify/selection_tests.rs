@@ -1,20 +1,19 @@
 use super::*;
 
 fn selection(keys: &[&str], partition_keys: usize) -> Selection {
-    Selection {
-        name: TableName::new("ks", "t"),
-        keys: keys
-            .iter()
-            .map(|name| ((*name).to_owned(), CqlType::INT))
-            .collect(),
+    let keys = keys.iter().map(|name| ((*name).to_owned(), CqlType::INT));
+    let column = Selected {
+        id: ColumnId(0),
+        name: "v".to_owned(),
+        ty: CqlType::INT,
+        is_static: false,
+    };
+    Selection::of(
+        TableName::new("ks", "t"),
+        keys.collect(),
         partition_keys,
-        columns: vec![Selected {
-            id: ColumnId(0),
-            name: "v".to_owned(),
-            ty: CqlType::INT,
-            is_static: false,
-        }],
-    }
+        vec![column],
+    )
 }
 
 fn int(value: i32) -> Bytes {
@@ -23,15 +22,15 @@ fn int(value: i32) -> Bytes {
 
 #[test]
 fn statements_select_times_with_values() {
-    let selection = selection(&["a", "B", "c"], 2);
+    let statements = selection(&["a", "B", "c"], 2).statements;
     assert_eq!(
-        selection.scan(),
+        statements.range,
         "SELECT a, \"B\", c, writetime(v), ttl(v), v FROM ks.t WHERE token(a, \"B\") > ? AND token(a, \"B\") <= ?"
     );
-    assert!(selection.row().ends_with("WHERE a = ? AND \"B\" = ? AND c = ?"));
+    assert!(statements.row.ends_with("WHERE a = ? AND \"B\" = ? AND c = ?"));
     assert!(
-        selection
-            .first_row()
+        statements
+            .first_row
             .ends_with("WHERE a = ? AND \"B\" = ? LIMIT 1")
     );
 }

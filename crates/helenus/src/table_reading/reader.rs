@@ -1,91 +1,84 @@
-//! Reading rows of one side, page by page, with further tries after failures that pass.
+//! Reading rows page by page, with further tries after failures that pass.
 
 use std::collections::{HashMap, VecDeque};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
 use helenus_cql::frame::request::Execute;
-use helenus_cql::frame::response::{QueryResult, Response, Rows as AnsweredRows};
+use helenus_cql::frame::response::{QueryResult, Response, Rows};
 use helenus_cql::frame::{BoundValue, BoundValues, QueryParameters, Request};
 
-use super::join::Rows;
-use super::plan::TablePlan;
-use super::row::TableRow;
-use crate::import::pace::Bucket;
-use crate::import::target::{in_words, interrupted};
-use crate::shell::client::{Client, Login, Server, StatementError};
+use crate::shell::client::{Client, Login, Server, StatementError, in_words, interrupted};
+use crate::token_bucket::TokenBucket;
 
-const PAGE_ROWS: i32 = 1_000;
+/// Rows of a page. The server makes a page shorter if its rows are large.
+const PAGE_ROWS: i32 = 500;
+/// Tries of a page before the comparison stops.
 const TRIES_MAX: u32 = 8;
 const BACKOFF_START: Duration = Duration::from_millis(100);
 
-/// One of the two clusters.
+/// The nodes that answer the reads of one cluster.
 #[derive(Clone)]
-pub struct Side {
-    /// `a` or `b`.
+pub struct Nodes {
+    /// Name of the cluster in errors, such as `side a`.
     pub name: &'static str,
     pub servers: Vec<Server>,
     pub login: Login,
     pub consistency: Consistency,
 }
 
-/// A connection to a side, with its prepared statements.
+/// A connection to one of the nodes, with its prepared statements. After a failure, the reader connects to the next node.
 pub struct Reader {
-    side: Side,
+    nodes: Nodes,
     /// Number of connections so far, by which the next server is chosen.
     connections: usize,
     connection: Option<(Client, HashMap<String, Bytes>)>,
     /// The limit of rows a second. `None` if there is none.
-    pace: Option<(Bucket, Instant)>,
-}
-
-/// A page of rows, with the time of the answer in seconds since 1970.
-struct Page {
-    rows: AnsweredRows,
-    now_s: i64,
+    pace: Option<(TokenBucket, Instant)>,
 }
 
 impl Reader {
     /// Returns a reader. `number` chooses the first server, so that readers share the servers.
-    pub fn new(side: &Side, number: usize, rows_per_s: Option<f64>) -> Reader {
+    pub fn new(nodes: &Nodes, number: usize, rows_per_s: Option<f64>) -> Reader {
         Reader {
-            side: side.clone(),
+            nodes: nodes.clone(),
             connections: number,
             connection: None,
-            pace: rows_per_s.map(|rows_per_s| (Bucket::new(rows_per_s), Instant::now())),
+            pace: rows_per_s.map(|rows_per_s| (TokenBucket::new(rows_per_s), Instant::now())),
         }
     }
 
-    /// Reads one row by its key.
-    pub fn row(&mut self, plan: &TablePlan, row: &TableRow) -> Result<Option<TableRow>> {
-        let (statement, values) = plan.statement_of(row);
-        let page = self.page(&statement, &values, None)?;
-        let answered = page.rows.content.iter().next();
-        answered.map(|row| plan.decode(row, page.now_s)).transpose()
+    /// Returns the first row of a statement's result, with the time of the answer in seconds since 1970. `None` if there is no row.
+    pub fn first_row(
+        &mut self,
+        statement: &str,
+        values: &[Bytes],
+    ) -> Result<Option<(Vec<Option<Bytes>>, i64)>> {
+        let rows = self.page(statement, values, None)?;
+        Ok(rows.content.iter().next().map(|row| (row, now_s())))
     }
 
-    fn page(&mut self, statement: &str, values: &[Bytes], state: Option<&Bytes>) -> Result<Page> {
+    fn page(&mut self, statement: &str, values: &[Bytes], state: Option<&Bytes>) -> Result<Rows> {
         let (mut backoff, mut tries) = (BACKOFF_START, 1);
         loop {
             let error = match self.try_page(statement, values, state) {
-                Ok(page) => {
-                    self.wait_for_turn(page.rows.content.row_count());
-                    return Ok(page);
+                Ok(rows) => {
+                    self.wait_for_turn(rows.content.row_count());
+                    return Ok(rows);
                 }
                 Err(StatementError::Cancelled) => return Err(interrupted()),
                 Err(error) if tries < TRIES_MAX && passes(&error) => error,
                 Err(error) => {
-                    let side = self.side.name;
-                    return Err(in_words(error).context(format!("side {side}: {statement}")));
+                    let name = self.nodes.name;
+                    return Err(in_words(error).context(format!("{name}: {statement}")));
                 }
             };
             if !matches!(error, StatementError::Server(_)) {
                 self.connection = None;
             }
-            thread::sleep(backoff);
+            self.sleep(backoff);
             backoff *= 2;
             tries += 1;
         }
@@ -96,7 +89,7 @@ impl Reader {
         statement: &str,
         values: &[Bytes],
         state: Option<&Bytes>,
-    ) -> Result<Page, StatementError> {
+    ) -> Result<Rows, StatementError> {
         let (client, prepared) = match &mut self.connection {
             Some(connection) => connection,
             None => {
@@ -116,7 +109,7 @@ impl Reader {
             id,
             result_metadata_id: None,
             parameters: QueryParameters {
-                consistency: self.side.consistency,
+                consistency: self.nodes.consistency,
                 values: BoundValues::Positional(values.iter().cloned().map(BoundValue::Set).collect()),
                 page_size: Some(PAGE_ROWS),
                 paging_state: state.cloned(),
@@ -125,7 +118,7 @@ impl Reader {
         }));
         client.send(request, false)?;
         match client.receive()?.1.response {
-            Response::Result(QueryResult::Rows(rows)) => Ok(Page { rows, now_s: now_s() }),
+            Response::Result(QueryResult::Rows(rows)) => Ok(rows),
             Response::Error(error) => {
                 if let CqlError::Unprepared(_) = error {
                     prepared.clear();
@@ -141,17 +134,24 @@ impl Reader {
 
     /// Connects to the next server.
     fn connect(&mut self) -> Result<Client> {
-        let mut servers = self.side.servers.iter().cycle();
-        let Some(server) = servers.nth(self.connections) else {
-            bail!("side {}: give the address of a node", self.side.name);
+        let count = self.nodes.servers.len().max(1);
+        let Some(server) = self.nodes.servers.get(self.connections % count) else {
+            bail!("{}: give the address of a node", self.nodes.name);
         };
         self.connections += 1;
-        server.connect(&mut self.side.login)
+        server.connect(&mut self.nodes.login)
     }
 
     fn wait_for_turn(&mut self, rows: usize) {
         if let Some((bucket, started)) = &mut self.pace {
-            thread::sleep(bucket.take(rows, started.elapsed()));
+            let time = bucket.take(rows, started.elapsed());
+            self.sleep(time);
+        }
+    }
+
+    fn sleep(&self, time: Duration) {
+        if let Some(server) = self.nodes.servers.first() {
+            server.interrupt.sleep(time);
         }
     }
 }
@@ -179,57 +179,51 @@ fn is_transient(error: &CqlError) -> bool {
     )
 }
 
-fn now_s() -> i64 {
+/// Returns the present time in seconds since 1970.
+pub fn now_s() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// The rows of one side between two tokens.
-pub struct RangeRows<'r> {
+/// The rows of a range of tokens.
+pub struct RangeScan<'r> {
     reader: &'r mut Reader,
-    plan: &'r TablePlan,
-    statement: String,
+    statement: &'r str,
     tokens: [Bytes; 2],
-    rows: VecDeque<TableRow>,
+    rows: VecDeque<Vec<Option<Bytes>>>,
+    /// The time of the last page, in seconds since 1970.
+    read_at_s: i64,
     /// The paging state of the next page. `None` before the first page.
     state: Option<Bytes>,
     is_last: bool,
-    /// Number of rows read so far.
-    pub count: u64,
 }
 
-impl<'r> RangeRows<'r> {
+impl<'r> RangeScan<'r> {
     /// Returns the rows of tokens above `after`, up to `last`.
-    pub fn new(reader: &'r mut Reader, plan: &'r TablePlan, (after, last): (i64, i64)) -> RangeRows<'r> {
+    pub fn new(reader: &'r mut Reader, statement: &'r str, (after, last): (i64, i64)) -> RangeScan<'r> {
         let bytes = |token: i64| Bytes::copy_from_slice(&token.to_be_bytes());
-        RangeRows {
+        RangeScan {
             reader,
-            plan,
-            statement: plan.range_statement(),
+            statement,
             tokens: [bytes(after), bytes(last)],
             rows: VecDeque::new(),
+            read_at_s: 0,
             state: None,
             is_last: false,
-            count: 0,
         }
     }
-}
 
-impl Rows for RangeRows<'_> {
-    fn next_row(&mut self) -> Result<Option<TableRow>> {
+    /// Returns the next row, with the time of its answer in seconds since 1970. `None` at the end.
+    pub fn next_row(&mut self) -> Result<Option<(Vec<Option<Bytes>>, i64)>> {
         while self.rows.is_empty() && !self.is_last {
             let page = self
                 .reader
-                .page(&self.statement, &self.tokens, self.state.as_ref())
-                .with_context(|| format!("table {}", self.plan.name))?;
-            for row in page.rows.content.iter() {
-                self.rows.push_back(self.plan.decode(row, page.now_s)?);
-            }
-            self.state = page.rows.page.paging_state;
+                .page(self.statement, &self.tokens, self.state.as_ref())?;
+            self.read_at_s = now_s();
+            self.rows.extend(page.content.iter());
+            self.state = page.page.paging_state;
             self.is_last = self.state.is_none();
         }
-        let row = self.rows.pop_front();
-        self.count += u64::from(row.is_some());
-        Ok(row)
+        Ok(self.rows.pop_front().map(|row| (row, self.read_at_s)))
     }
 }
