@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 import pytest
 
@@ -18,6 +19,8 @@ import helenus
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("HELENUS_TEST_CACHE", HERE / ".cache"))
 BUILD_TIMEOUT_S = 1200
+MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
+CDC_READER_RELEASE = "1.3.9"
 
 
 def require(client, *tools):
@@ -122,6 +125,21 @@ class Toolchains:
                 shutil.copytree(source, out, ignore=shutil.ignore_patterns("target", "*.py"), dirs_exist_ok=True)
                 run(["mvn", "-q", "-B", "package"], out)
         return ["java", "-cp", f"{out}/target/classes:{out}/target/lib/*", "helenus.tests.Main"]
+
+    def cdc_reader_in_java(self):
+        """Returns the command of the reader of captured changes that uses scylla-cdc-java."""
+        require("CDC reader for Java", "java", "mvn")
+        source = HERE / "drivers" / "cdc_readers" / "java"
+        out = CACHE / "cdc-reader" / content_hash(source, ["pom.xml", "src"])
+        with built_once(out) as is_due:
+            if is_due:
+                shutil.copytree(source, out, dirs_exist_ok=True)
+                (out / "lib").mkdir()
+                for artifact in ("scylla-cdc-lib", "scylla-cdc-base", "scylla-cdc-driver3"):
+                    name = f"{artifact}-{CDC_READER_RELEASE}.jar"
+                    urllib.request.urlretrieve(f"{MAVEN_CENTRAL}/com/scylladb/{artifact}/{CDC_READER_RELEASE}/{name}", out / "lib" / name)
+                run(["mvn", "-q", "-B", "package"], out)
+        return ["java", "-cp", f"{out}/target/classes:{out}/lib/*:{out}/target/lib/*", "helenus.tests.Reader"]
 
     def go(self):
         return go_program("Go driver", HERE / "drivers" / "go", "drivertest")

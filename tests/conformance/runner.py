@@ -24,11 +24,11 @@ def one_line(text):
 
 
 def shown_warnings(answer):
-    """Returns the warnings that do not vary. Three are left out: of the first PREPARE or EXECUTE after USE (which depends on earlier
-    statements), of table options without effect in Helenus, and of views that are experimental in Cassandra.
+    """Returns the warnings that do not vary. Two are left out: of the first PREPARE or EXECUTE after USE (which depends on earlier
+    statements), and of views that are experimental in Cassandra.
     """
     left_out = ("`USE <keyspace>`", "Materialized views are experimental")
-    kept = [w for w in answer.warnings if not w.startswith(left_out) and " no effect in Helenus: " not in w]
+    kept = [w for w in answer.warnings if not w.startswith(left_out)]
     return [f"warning: {one_line(w)}" for w in kept]
 
 

@@ -118,14 +118,6 @@ def test_usual_options_get_no_warning(session):
     assert warnings(session, "ALTER TABLE usual WITH read_repair = 'NONE' AND memtable = 'trie'") == []
 
 
-def test_missing_effect_is_warned_once_per_connection(node):
-    for first in range(2):
-        session = node.connect("o")
-        told = [warnings(session, f"CREATE TABLE captured{first}{n} (k int PRIMARY KEY) WITH cdc = true") for n in range(3)]
-        assert told == [[f"The option cdc of o.captured{first}0 has no effect in Helenus: changes of the table are not captured"], [], []]
-        session.cluster.shutdown()
-
-
 def test_an_unknown_configuration_of_memtables_is_refused(session):
     session.execute("CREATE TABLE based (k int, c int, PRIMARY KEY (k, c)) WITH memtable = 'skiplist'")
     view = "CREATE MATERIALIZED VIEW viewed AS SELECT * FROM based WHERE k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (c, k)"

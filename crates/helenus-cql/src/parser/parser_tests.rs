@@ -57,6 +57,15 @@ fn errors_read_as_those_of_cassandra() {
 }
 
 #[test]
+fn select_that_bypasses_the_cache() {
+    let read = select("SELECT a FROM t WHERE a IN ? AND b < now() AND c <= ? BYPASS CACHE USING TIMEOUT 2s");
+    assert_eq!(read.relations.len(), 3);
+    assert!(read.timeout.is_some());
+    assert_eq!(select("SELECT a FROM t LIMIT 1 BYPASS CACHE").relations.len(), 0);
+    assert!(parse_statement("SELECT a FROM t BYPASS").is_err());
+}
+
+#[test]
 fn select_with_a_timeout() {
     assert_eq!(
         select("SELECT a FROM t USING TIMEOUT 1500ms").timeout,

@@ -56,6 +56,11 @@ impl Parser<'_> {
             self.expect(Kind::Filtering)?;
             select.allow_filtering = true;
         }
+        // ScyllaDB's clause is taken without an effect: its readers of CDC logs always write it.
+        if self.begins_bypass(0) {
+            self.advance();
+            self.advance();
+        }
         if self.begins_timeout() {
             select.timeout = Some(self.timeout()?);
         }
@@ -99,6 +104,11 @@ impl Parser<'_> {
         self.at(Kind::Using)
             && self.kind_at(2) == Kind::DurationLiteral
             && word().eq_ignore_ascii_case("timeout")
+    }
+
+    /// Returns true if ScyllaDB's `BYPASS CACHE` begins `ahead` tokens from here.
+    pub(super) fn begins_bypass(&self, ahead: usize) -> bool {
+        self.is_word(ahead, "bypass") && self.is_word(ahead + 1, "cache")
     }
 
     fn timeout(&mut self) -> Parsed<std::time::Duration> {

@@ -68,7 +68,7 @@ impl Parser<'_> {
                 parser.link()?;
                 term = operation(operator, term, parser.term_product()?);
             }
-            if follows_term(parser.kind()) || parser.begins_timeout() {
+            if follows_term(parser.kind()) || parser.begins_timeout() || parser.begins_bypass(0) {
                 parser.reads(1);
                 Ok(term)
             } else {
@@ -145,7 +145,9 @@ impl Parser<'_> {
                 self.advance();
                 Ok(Term::Null)
             }
-            Kind::QuestionMark if !follows_marker(self.kind_at(1)) => Err(self.no_viable_at(1)),
+            Kind::QuestionMark if !follows_marker(self.kind_at(1)) && !self.begins_bypass(1) => {
+                Err(self.no_viable_at(1))
+            }
             Kind::QuestionMark | Kind::Colon => Ok(Term::Marker(self.marker()?)),
             Kind::Cast if self.kind_at(1) == Kind::LeftParen => self.nested(Self::cast),
             kind if kind.is_constant() => Ok(Term::Literal(self.constant()?)),

@@ -66,6 +66,11 @@ pub fn ticks_at_millis(millis: i64) -> i64 {
     millis.wrapping_mul(10_000).wrapping_add(EPOCH_TICKS)
 }
 
+/// Returns the ticks since 1582-10-15 of a time in microseconds since 1970.
+pub fn ticks_at_micros(micros: i64) -> i64 {
+    micros.wrapping_mul(10).wrapping_add(EPOCH_TICKS)
+}
+
 /// Returns the least `timeuuid` of a millisecond since 1970 (the CQL function `min_timeuuid`).
 pub fn min_at_millis(millis: i64) -> u128 {
     from_ticks(ticks_at_millis(millis), MIN_CLOCK_SEQUENCE_AND_NODE)

@@ -10,10 +10,9 @@ use super::source::SourceSchema;
 use crate::table_name::TableName;
 
 /// Options of tables that Helenus stores and shows, and that have no effect in it.
-const WITHOUT_EFFECT: [&str; 15] = [
+const WITHOUT_EFFECT: [&str; 14] = [
     "additional_write_policy",
     "bloom_filter_fp_chance",
-    "cdc",
     "compaction",
     "compression",
     "crc_check_chance",

@@ -58,6 +58,7 @@ use crate::metrics::{NodeMetrics, Side};
 use crate::request::{BoundValue, ClientFrame, ClientState, QueryParameters};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
+use crate::storage::change_streams::ChangeStreams;
 use crate::storage::context::{IndexState, WriteState};
 use crate::storage::{ExecutionContext, RowHooks, flush_periods};
 use crate::trace::{self, Traces};
@@ -177,6 +178,7 @@ impl Engine {
         let prepared = PreparedStatements::new(config.limits.prepared_cache_bytes);
         let history = History::new(config.limits.point_in_time_window);
         let opened_s = config.clock.now_us().div_euclid(1_000_000);
+        let change_streams = ChangeStreams::load(&store).await?;
         Ok(Arc::new_cyclic(|engine| {
             let context = ExecutionContext {
                 store,
@@ -190,6 +192,7 @@ impl Engine {
                     ..WriteState::default()
                 },
                 indexes: IndexState::default(),
+                change_streams,
                 traces: Arc::default(),
                 metrics,
                 running: RunningStatements::default(),

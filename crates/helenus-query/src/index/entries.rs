@@ -201,6 +201,7 @@ pub fn hidden_table(
         view: None,
         origin: None,
         adopts_origin: false,
+        cdc_log_of: None,
     };
     Ok(builder.build())
 }

@@ -8,7 +8,6 @@ pub use user::User;
 pub(crate) use user::Users;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -22,19 +21,6 @@ pub struct ClientState {
     pub keyspace: Option<String>,
     /// The authenticated role. `None` if authentication is off.
     pub user: Option<Arc<User>>,
-    /// Ensures that the client is warned only once of table options without the requested effect.
-    pub is_warned_of_options: Once,
-}
-
-/// A flag for something that is done once per connection. Copies of the connection's state share it.
-#[derive(Clone, Debug, Default)]
-pub struct Once(Arc<AtomicBool>);
-
-impl Once {
-    /// Returns true at the first call, false afterwards.
-    pub fn is_first(&self) -> bool {
-        !self.0.swap(true, Ordering::Relaxed)
-    }
 }
 
 impl ClientState {

@@ -56,6 +56,10 @@ pub(crate) fn text_set<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> Op
     ))
 }
 
+pub(crate) fn blob_set<T: AsRef<[u8]>>(values: impl IntoIterator<Item = T>) -> Option<Bytes> {
+    Some(pack_set(&CqlType::BLOB, values))
+}
+
 pub(crate) fn text_list<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> Option<Bytes> {
     let values: Vec<T> = values.into_iter().collect();
     Some(pack_list(values.iter().map(|value| value.as_ref().as_bytes())))

@@ -3,6 +3,7 @@
 //!
 //! Names are stored as CQL compares them: in lower case unless they were quoted.
 
+pub(crate) mod cdc_log;
 pub(crate) mod column;
 pub(crate) mod compact_storage;
 pub(crate) mod derived_tables;

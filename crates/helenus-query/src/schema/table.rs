@@ -42,6 +42,10 @@ pub struct Table {
     pub is_counter: bool,
     /// True if the table limits the request rate of its partitions. The rates are in `options`, which most requests need not touch.
     pub is_rate_limited: bool,
+    /// True if the table's changes are written to a log table.
+    pub captures_changes: bool,
+    /// True if the log table also gets the rows before or after changes, so that writes must read them.
+    pub has_images: bool,
     pub partition_key_count: usize,
     pub clustering_count: usize,
     pub static_count: usize,
@@ -73,6 +77,8 @@ pub struct Table {
     pub origin: Option<Arc<TableOrigin>>,
     /// True while the origin's rows are being copied under the table's own number. Afterwards it has no origin any more.
     pub adopts_origin: bool,
+    /// Name of the table whose captured changes this table contains. `None` for all other tables.
+    pub cdc_log_of: Option<String>,
     by_name: HashMap<String, usize>,
     by_id: HashMap<ColumnId, usize>,
 }
@@ -97,6 +103,7 @@ pub struct TableBuilder {
     pub view: Option<Arc<View>>,
     pub origin: Option<Arc<TableOrigin>>,
     pub adopts_origin: bool,
+    pub cdc_log_of: Option<String>,
 }
 
 impl TableBuilder {
@@ -120,6 +127,8 @@ impl TableBuilder {
             static_count: count(ColumnKind::Static),
             is_counter: columns.iter().any(|column| column.ty.is_counter()),
             is_rate_limited: self.options.per_partition_rate_limit.is_some(),
+            captures_changes: self.options.cdc.enabled && self.kind == TableKind::Stored,
+            has_images: self.options.cdc.has_images() && self.kind == TableKind::Stored,
             layout: KeyLayout::new(clustering),
             by_name: columns
                 .iter()
@@ -147,6 +156,7 @@ impl TableBuilder {
             view: self.view,
             origin: self.origin,
             adopts_origin: self.adopts_origin,
+            cdc_log_of: self.cdc_log_of,
         };
         table.cell_rules = table.readable_cells();
         table
@@ -188,6 +198,7 @@ impl Table {
             view: self.view.clone(),
             origin: self.origin.clone(),
             adopts_origin: self.adopts_origin,
+            cdc_log_of: self.cdc_log_of.clone(),
         }
     }
 
@@ -311,9 +322,10 @@ impl Table {
         self.kind == TableKind::View
     }
 
-    /// Returns true if the table's writes must maintain indexes or views.
+    /// Returns true if a write must read the row that it changes: to maintain indexes or views, or to capture the row before and after the
+    /// change.
     pub fn has_derived_tables(&self) -> bool {
-        !self.indexes.is_empty() || !self.views.is_empty()
+        !self.indexes.is_empty() || !self.views.is_empty() || self.has_images
     }
 
     /// Returns `keyspace.table`, as messages show it.

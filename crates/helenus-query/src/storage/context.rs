@@ -8,6 +8,7 @@ use helenus_tablet::Store;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
+use super::change_streams::ChangeStreams;
 use super::{
     LockRequest, NoVirtualTables, PartitionGuard, PartitionLocks, RowHooks, SchemaEpochs, VirtualTables,
 };
@@ -35,6 +36,8 @@ pub struct ExecutionContext {
     pub(crate) installed: Notify,
     pub(crate) writing: WriteState,
     pub(crate) indexes: IndexState,
+    /// Streams of captured changes.
+    pub(crate) change_streams: ChangeStreams,
     /// Traces of requests for which clients turned tracing on.
     pub(crate) traces: Arc<Traces>,
     /// Latencies and statistics of reads.
@@ -93,6 +96,7 @@ impl ExecutionContext {
                 stale: self.indexes.stale.clone(),
                 ..IndexState::default()
             },
+            change_streams: ChangeStreams::default(),
             traces: self.traces.clone(),
             metrics: self.metrics.clone(),
             running: RunningStatements::default(),

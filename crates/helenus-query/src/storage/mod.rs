@@ -3,6 +3,7 @@
 //! layers do not see the storage engine.
 
 pub(crate) mod agreement;
+pub(crate) mod change_streams;
 pub(crate) mod context;
 pub(crate) mod flush_periods;
 pub(crate) mod headers;
@@ -14,6 +15,7 @@ pub(crate) mod partition_scan;
 pub(crate) mod pending;
 pub mod row_reads;
 pub(crate) mod schema_epochs;
+mod tablet_streams;
 pub(crate) mod turn;
 pub(crate) mod virtual_tables;
 pub(crate) mod writes;

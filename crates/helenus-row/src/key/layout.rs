@@ -31,6 +31,10 @@ pub struct EncodedClustering {
     pub canonical: bool,
 }
 
+/// Maximum number of trailing 0xff bytes for which a successor can be decoded. Longer runs are in values that are compared by bytes, whose
+/// encoding does not end with 0xff.
+const STRIPPED_MAX: usize = 32;
+
 impl KeyLayout {
     pub fn new(clustering: Vec<(CqlType, Order)>) -> KeyLayout {
         KeyLayout { clustering }
@@ -83,6 +87,22 @@ impl KeyLayout {
             (values, []) => Ok(values),
             _ => Err(KeyError::Corrupt("bytes after the last clustering column")),
         }
+    }
+
+    /// Returns the serialized values of the encoded clustering, or prefix of one, whose [`successor`] these bytes are. `None` if there is
+    /// none.
+    pub fn decode_successor(&self, bytes: &[u8]) -> Option<Vec<Bytes>> {
+        let (last, before) = bytes.split_last()?;
+        let mut encoded = before.to_vec();
+        encoded.push(last.checked_sub(1)?);
+        // The successor has lost the last bytes that were 0xff.
+        for _ in 0..=STRIPPED_MAX {
+            if let Ok(values) = self.decode_clustering(&encoded) {
+                return Some(values);
+            }
+            encoded.push(0xff);
+        }
+        None
     }
 
     /// Returns the serialized values of the first columns, in canonical form, and the bytes behind them.

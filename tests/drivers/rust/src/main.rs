@@ -2,6 +2,7 @@
 //!
 //! Prints a line for each check, `ok NAME` or `FAIL NAME: why`, and exits 1 if one failed.
 
+mod cdc;
 mod checks;
 mod cluster;
 
@@ -110,6 +111,17 @@ async fn main() -> ExitCode {
         && command == "cluster"
     {
         return match cluster::main(&format!("{host}:{port}"), keyspace).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    if let [command, host, port, keyspace, table] = &arguments[..]
+        && command == "cdc"
+    {
+        return match cdc::main(&format!("{host}:{port}"), keyspace, table).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{error}");

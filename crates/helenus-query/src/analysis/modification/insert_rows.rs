@@ -108,6 +108,9 @@ impl InsertRowsPlan {
 
 /// Refuses tables whose rows the server makes.
 fn check_table(table: &Table) -> Result<(), CqlError> {
+    if table.is_cdc_log() {
+        return Err(super::unmodifiable_log(table));
+    }
     let refused = match table.kind {
         TableKind::View => return Err(CqlError::invalid("Cannot directly modify a materialized view")),
         TableKind::Virtual | TableKind::Index => true,

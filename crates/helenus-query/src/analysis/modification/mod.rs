@@ -137,6 +137,9 @@ impl ModificationPlan {
                 "Conditional updates are not supported by virtual tables",
             ),
         ];
+        if table.is_cdc_log() {
+            return Err(unmodifiable_log(table));
+        }
         match refused.into_iter().find(|(applies, _)| *applies) {
             Some((_, message)) => Err(CqlError::invalid(message)),
             None => Ok(()),
@@ -184,4 +187,12 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Statement) -> Result<Mod
 /// Plans a BATCH statement.
 pub fn plan_batch(ctx: &mut PlanContext<'_>, statement: &ast::Batch) -> Result<BatchPlan, CqlError> {
     batch::plan(ctx, statement)
+}
+
+/// Returns the error for a write to a log of captured changes.
+pub(crate) fn unmodifiable_log(table: &Table) -> CqlError {
+    CqlError::invalid(format!(
+        "Cannot modify CDC log table {}, whose rows the server writes. They expire after the table's ttl; TRUNCATE removes all of them",
+        table.full_name()
+    ))
 }

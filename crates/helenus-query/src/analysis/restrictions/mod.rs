@@ -8,6 +8,7 @@ mod explain;
 pub(crate) mod filter;
 pub(crate) mod nearest;
 pub(crate) mod packed_filter;
+mod range_bounds;
 pub(crate) mod relation;
 pub mod restriction;
 pub(crate) mod restriction_set;
@@ -15,6 +16,7 @@ pub(crate) mod token;
 pub(crate) mod view_filter;
 
 pub use filter::Filter;
+pub(crate) use range_bounds::RangeBounds;
 pub use relation::{relation_source, relation_text, require_column};
 
 use std::fmt;

@@ -132,6 +132,7 @@ fn table() -> Table {
         view: None,
         origin: None,
         adopts_origin: false,
+        cdc_log_of: None,
     }
     .build()
 }

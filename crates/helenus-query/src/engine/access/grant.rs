@@ -181,6 +181,11 @@ pub(crate) fn created(
         true => Vec::new(),
         false => vec![resource],
     };
+    // The log of a table's changes belongs to the role that makes the table capture them.
+    let new_log = |keyspace: &str, base: &str| {
+        let log = after.table(keyspace, base).and_then(|base| after.cdc_log(base));
+        log.map_or_else(Vec::new, |log| new(Resource::table(keyspace, &log.name)))
+    };
     let function = |name: &ast::FunctionName, types: &mut dyn Iterator<Item = &ast::TypeName>| {
         let keyspace = in_keyspace(name.keyspace.as_ref());
         let found = function(after, &keyspace, name.name.as_str(), types);
@@ -197,7 +202,13 @@ pub(crate) fn created(
         }
         Statement::CreateTable(statement) => {
             let keyspace = in_keyspace(statement.table.keyspace.as_ref());
-            vec![Resource::table(&keyspace, statement.table.name.as_str())]
+            let mut tables = vec![Resource::table(&keyspace, statement.table.name.as_str())];
+            tables.extend(new_log(&keyspace, statement.table.name.as_str()));
+            tables
+        }
+        Statement::AlterTable(statement) => {
+            let keyspace = in_keyspace(statement.table.keyspace.as_ref());
+            new_log(&keyspace, statement.table.name.as_str())
         }
         Statement::CopyTable(statement) => {
             let keyspace = in_keyspace(statement.table.keyspace.as_ref());

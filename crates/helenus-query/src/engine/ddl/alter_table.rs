@@ -32,6 +32,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
         Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
         found => found?,
     };
+    refuse_log(table, &statement.change)?;
     let mut renames: &[(ast::Ident, ast::Ident)] = &[];
     let changed = match &statement.change {
         ast::TableChange::AlterType { .. } => {
@@ -69,6 +70,21 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
         &keyspace,
         SchemaTarget::Table(name),
     )))
+}
+
+/// Refuses changes of a log of captured changes. Its columns follow from those of its base table. Its options may be changed.
+fn refuse_log(table: &Table, change: &ast::TableChange) -> Result<(), CqlError> {
+    let Some(base) = &table.cdc_log_of else {
+        return Ok(());
+    };
+    match change {
+        ast::TableChange::Properties(properties) if properties.get("cdc").is_none() => Ok(()),
+        _ => Err(CqlError::invalid(format!(
+            "Cannot alter CDC log table {}: its columns follow from those of {}.{base}, and only its options can be changed",
+            table.full_name(),
+            table.keyspace
+        ))),
+    }
 }
 
 /// Returns the table as an ordinary one, in which hidden columns become visible.

@@ -283,7 +283,10 @@ fn table(
     bring_types(&mut keyspace, &renamed, std::slice::from_ref(origin)).map_err(CqlError::invalid)?;
     bring_functions(&mut keyspace, &renamed);
     let mut schema = ctx.schema.clone();
-    let rename = |builder: &mut TableBuilder| builder.name = name.to_owned();
+    let rename = |builder: &mut TableBuilder| {
+        builder.name = name.to_owned();
+        builder.cdc_log_of = None;
+    };
     let index_name = |builder: &TableBuilder, index: &Index| free_index_name(&keyspace, builder, index);
     let copy = branched(&mut schema, origin, pinned, rename, index_name)?;
     let numbers = numbers_of(origin, &copy);

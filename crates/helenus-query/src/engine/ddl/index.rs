@@ -46,6 +46,11 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
             "Secondary indexes on materialized views aren't supported",
         ));
     }
+    if table.is_cdc_log() {
+        return Err(CqlError::invalid(
+            "Secondary indexes on CDC log tables aren't supported",
+        ));
+    }
     let target = target(table, statement)?;
     let name = explicit_name.unwrap_or_else(|| default_name(keyspace, table, &target.column));
     let (kind, mut options) = index_kind(statement)?;

@@ -37,8 +37,8 @@ use crate::execution::backfill::{self, SchemaChanges, SchemaFunction};
 use crate::limits::AutoSnapshot;
 use crate::request::{ClientState, no_keyspace};
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
+use crate::schema::cdc_log::with_logs;
 use crate::schema::names::{is_replicated_system_name, is_system_name};
-use crate::schema::table_options;
 use crate::schema::{Derivation, Keyspace, Schema, Table};
 use crate::storage::agreement::await_schema_agreement;
 
@@ -259,6 +259,9 @@ pub async fn execute(
     }
     let done = queue::run(engine, client, keyspace, statement.clone()).await?;
     let mut warnings = done.warnings;
+    if engine.schema().has_cdc() && engine.context.known_generations().is_empty() {
+        engine.context.change_generations().await?;
+    }
     if let Some(derivation) = done.to_build {
         let schemas: Arc<dyn SchemaChanges> = engine.clone();
         warnings.extend(backfill::run(&engine.context, &schemas, &derivation).await?);
@@ -267,9 +270,6 @@ pub async fn execute(
         return Ok(Response::Void.with(warnings));
     };
     engine.schema_updates.announce(done.events);
-    let missed = options_warning(&engine.schema(), keyspace, statement);
-    // One warning for each connection is enough, since applications create many tables one after the other.
-    warnings.extend(missed.filter(|_| client.is_warned_of_options.is_first()));
     Ok(Response::SchemaChange(event).with(warnings))
 }
 
@@ -283,24 +283,6 @@ pub(crate) fn data_centers(engine: &Engine) -> Vec<String> {
 fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
     check_system_keyspace(ctx, statement)?;
     apply_allowed(ctx, statement)
-}
-
-/// Returns a warning about options of the created or altered table or view that have no effect here. `None` if all have an effect.
-fn options_warning(changed: &Schema, used: Option<&str>, statement: &ast::Statement) -> Option<String> {
-    use ast::Statement;
-    let (name, properties) = match statement {
-        Statement::CreateTable(statement) => (&statement.table, &statement.properties),
-        Statement::CreateView(statement) => (&statement.view, &statement.properties),
-        Statement::AlterView(statement) => (&statement.view, &statement.properties),
-        Statement::AlterTable(statement) => match &statement.change {
-            ast::TableChange::Properties(properties) => (&statement.table, properties),
-            _ => return None,
-        },
-        _ => return None,
-    };
-    let keyspace = name.keyspace.as_ref().map(ast::Ident::as_str).or(used)?;
-    let table = changed.table(keyspace, name.name.as_str())?;
-    table_options::warning(&table.full_name(), properties, &table.options)
 }
 
 fn apply_allowed(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
@@ -445,6 +427,7 @@ fn qualified(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<String, 
 /// Writes the schema down and installs it. Returns false if another node changed the document concurrently. The other node's schema is
 /// installed then.
 pub(crate) async fn commit(engine: &Engine, before: &Schema, mut schema: Schema) -> Result<bool, CqlError> {
+    schema = with_logs(before, schema, engine.context.clock.now_us())?;
     let tried = uuid::Uuid::new_v4();
     schema.version = tried;
     match schema_store::store(&engine.context.store, before, schema).await? {

@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::engine::guardrails;
 use crate::request::{ClientState, User};
 use crate::schema::Schema;
+use crate::schema::cdc_log::with_logs;
 use crate::storage::agreement::await_schema_agreement;
 
 /// Maximum number of statements that are written down together.
@@ -173,6 +174,7 @@ fn change(
             warnings,
             to_build,
         }) => {
+            schema = with_logs(before, schema, ctx.now_us)?;
             schema.access = Arc::new(role_changes::after(&ctx, &schema, &waiting.statement));
             let done = ChangeResult {
                 events: difference::events(before, &schema),

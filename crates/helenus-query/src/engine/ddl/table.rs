@@ -84,6 +84,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         view: None,
         origin: None,
         adopts_origin: false,
+        cdc_log_of: None,
     };
     let table = builder.build();
     refuse_counters_by_class(&table, &statement.columns)?;
@@ -486,6 +487,18 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropTable) -> Applied {
         return Err(CqlError::invalid(format!(
             "Cannot drop a table when materialized views still depend on it ({})",
             keyspace.name
+        )));
+    }
+    if let Some(base) = &table.cdc_log_of
+        && keyspace
+            .tables
+            .get(base)
+            .is_some_and(|base| base.captures_changes)
+    {
+        let (log, base) = (table.full_name(), format!("{}.{base}", keyspace.name));
+        return Err(CqlError::invalid(format!(
+            "Cannot drop CDC log table {log} while changes of {base} are captured: disable that first with ALTER TABLE {base} \
+             WITH cdc = {{'enabled': false}}"
         )));
     }
     let mut keyspace = keyspace.clone();

@@ -65,6 +65,11 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
             "Materialized views are not supported on counter tables",
         ));
     }
+    if base.is_cdc_log() {
+        return Err(CqlError::invalid(
+            "Materialized views are not supported on CDC log tables",
+        ));
+    }
     if base.options.gc_grace_s == 0 {
         return Err(CqlError::invalid(format!(
             "Cannot create materialized view '{name}' for base table '{}' with gc_grace_seconds of 0, {UNDELIVERED}",
@@ -99,6 +104,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
         view: None,
         origin: None,
         adopts_origin: false,
+        cdc_log_of: None,
     };
     let view = shape.view(ctx.schema, &builder.clone().build())?;
     let view = Arc::new(

@@ -151,7 +151,8 @@ fn keyspace_elements(keyspace: &Keyspace) -> Vec<Element<'_>> {
     let mut tables: Vec<Element<'_>> = keyspace
         .tables
         .values()
-        .filter(|table| !table.is_view())
+        // The statement of a table with captured changes also creates its log.
+        .filter(|table| !table.is_view() && !table.is_cdc_log())
         .map(|table| Element::Table(table))
         .collect();
     sort(&mut tables);

@@ -204,6 +204,7 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
         view: None,
         origin: None,
         adopts_origin: false,
+        cdc_log_of: None,
     };
     Ok(builder.build())
 }

@@ -2,6 +2,7 @@
 //! 5.0.5. Tables and columns that have no meaning here are empty. The list of the tables with rows is in `registry.rs`.
 
 pub(crate) mod auth;
+mod cdc;
 pub(crate) mod compactions;
 pub(crate) mod definition;
 pub(crate) mod estimates;

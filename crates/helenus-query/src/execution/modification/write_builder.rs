@@ -180,7 +180,9 @@ impl WriteBuilder<'_> {
             }
             RowsBound::None => PartitionHeader::deleting_partition(self.beneath_rows(deletion)),
         };
-        self.writes.push_header(&self.bound.plan.table, partition, header);
+        let bounds = self.bound.plan.restrictions.deleted_bounds();
+        self.writes
+            .push_header(&self.bound.plan.table, partition, header, bounds);
         Ok(())
     }
 

@@ -174,6 +174,7 @@ pub(crate) async fn apply_here(
         replaced,
         removed,
         views,
+        changes,
     } = writes.indexed_ops(context).await?;
     let Some(first) = rows.first().map(|op| op.token) else {
         return Ok(());
@@ -181,6 +182,7 @@ pub(crate) async fn apply_here(
     let tablet = cluster.tablet(first);
     let (near, mut far): (Vec<Op>, Vec<Op>) = added.into_iter().partition(|op| tablet.contains(op.token));
     let turn = publish(context, guard.as_ref(), &mut rows).await?;
+    rows.extend(changes);
     let (gone_near, mut gone_far): (Vec<Op>, Vec<Op>) =
         removed.into_iter().partition(|op| tablet.contains(op.token));
     rows.extend(near);

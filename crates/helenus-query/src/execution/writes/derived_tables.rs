@@ -35,6 +35,8 @@ pub struct IndexedOps {
     pub removed: Vec<Op>,
     /// Rows of views.
     pub views: Vec<Op>,
+    /// Rows of the logs of captured changes. They are in the tablets of the rows.
+    pub changes: Vec<Op>,
 }
 
 impl IndexedOps {
@@ -44,6 +46,7 @@ impl IndexedOps {
         ops.extend(self.replaced.into_iter().map(|entry| entry.single));
         ops.extend(self.removed);
         ops.extend(self.views);
+        ops.extend(self.changes);
         ops.extend(self.rows);
         ops
     }
@@ -87,7 +90,8 @@ impl WriteSet {
         for write in self.rows.iter().filter(|write| write.table.has_derived_tables()) {
             partitions.push((write.table.number, write.partition.token, Access::Alone));
         }
-        for write in self.headers.iter().filter(|write| !write.table.views.is_empty()) {
+        let has_rows = |table: &Table| !table.views.is_empty() || table.has_images;
+        for write in self.headers.iter().filter(|write| has_rows(&write.table)) {
             partitions.push((write.table.number, write.partition.token, Access::Alone));
         }
         if !partitions.is_empty() {
@@ -99,10 +103,16 @@ impl WriteSet {
     /// Returns the operands, with the index entries and rows of views that follow from them. The caller has locked the partitions of tables
     /// with indexes or views.
     pub(crate) async fn indexed_ops(self, context: &ExecutionContext) -> Result<IndexedOps, ExecutionError> {
+        let changes = match self.is_captured() {
+            true => Box::pin(self.captured_ops(context)).await?,
+            false => Vec::new(),
+        };
         if self.has_derived_tables() {
-            return Box::pin(self.derived_ops(context)).await;
+            let derived = Box::pin(self.derived_ops(context)).await?;
+            return Ok(IndexedOps { changes, ..derived });
         }
         Ok(IndexedOps {
+            changes,
             rows: self.into_ops(),
             added: Vec::new(),
             replaced: Vec::new(),
@@ -186,6 +196,7 @@ impl WriteSet {
             replaced,
             removed,
             views,
+            changes: Vec::new(),
         })
     }
 
@@ -253,7 +264,7 @@ impl WriteSet {
     }
 
     /// Returns a partition's header after the writes.
-    fn header_after(
+    pub(super) fn header_after(
         &self,
         before: PartitionHeader,
         table: &Table,

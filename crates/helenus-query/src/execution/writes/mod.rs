@@ -3,6 +3,7 @@
 
 pub(crate) mod batch_log;
 pub(crate) mod batch_recovery;
+mod cdc;
 pub(crate) mod commit;
 pub(crate) mod counters;
 pub(crate) mod derived_tables;
@@ -19,6 +20,7 @@ use helenus_row::header::PartitionHeader;
 use helenus_row::{KeyKind, RowBuilder, key};
 use helenus_tablet::{Op, WriteBatch};
 
+use crate::analysis::restrictions::RangeBounds;
 use crate::failure::ExecutionError;
 use crate::rows::{PartitionKey, corrupt, corrupt_key};
 use crate::schema::{Schema, Table};
@@ -91,6 +93,8 @@ pub struct HeaderWrite {
     pub table: Arc<Table>,
     pub partition: PartitionKey,
     pub header: PartitionHeader,
+    /// Bounds of the range tombstones as the statement has them.
+    pub(crate) bounds: RangeBounds,
 }
 
 /// All writes of one request.
@@ -137,12 +141,14 @@ impl WriteSet {
         table: &Arc<Table>,
         partition: &PartitionKey,
         header: PartitionHeader,
+        bounds: RangeBounds,
     ) {
         if !header.is_empty() {
             self.headers.push(HeaderWrite {
                 table: table.clone(),
                 partition: partition.clone(),
                 header,
+                bounds,
             });
         }
     }
@@ -274,6 +280,7 @@ impl WriteSet {
                     table,
                     partition,
                     header: PartitionHeader::decode(&op.operand).map_err(corrupt)?,
+                    bounds: RangeBounds::default(),
                 }),
                 kind => writes.rows.push(RowWrite {
                     table,

@@ -125,6 +125,9 @@ pub(crate) struct TableDoc {
     /// True if these rows are being copied into the table itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     adopts_origin: bool,
+    /// Name of the table whose captured changes this table contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cdc_log_of: Option<String>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -402,6 +405,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
         view: table.view.as_ref().map(view),
         origins: origin_docs(table.origin.as_ref()),
         adopts_origin: table.adopts_origin,
+        cdc_log_of: table.cdc_log_of.clone(),
     }
 }
 

@@ -243,6 +243,7 @@ fn read_table(
         }),
         origin: read_origin(&document.origins),
         adopts_origin: document.adopts_origin,
+        cdc_log_of: document.cdc_log_of.clone(),
     };
     let base = builder.clone().build();
     for index in &document.indexes {

@@ -1,6 +1,7 @@
 //! Table options, as in Cassandra 5's `TableParams`: stored, validated and shown. COMPAT.md lists those without an effect here.
 
 mod caching;
+pub(crate) mod cdc;
 mod compaction;
 mod compression;
 mod declared;
@@ -8,17 +9,16 @@ pub(crate) mod partition_rate_limit;
 mod registry;
 mod retry_policy;
 pub(crate) mod values;
-mod without_effect;
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+pub use cdc::CdcOptions;
 pub(crate) use declared::{apply, check_form, of_new, read};
 pub use partition_rate_limit::PartitionRateLimit;
 use registry::REGISTRY;
-pub(crate) use without_effect::warning;
 
 /// The options of a table, with Cassandra 5's defaults. Maps keep the declared strings. Schema documents contain this structure as it is,
 /// and an option that a document lacks has its default.
@@ -29,7 +29,8 @@ pub struct TableOptions {
     pub allow_auto_snapshot: bool,
     pub bloom_filter_fp_chance: f64,
     pub caching: BTreeMap<String, String>,
-    pub cdc: bool,
+    #[serde(skip_serializing_if = "CdcOptions::is_default")]
+    pub cdc: CdcOptions,
     pub comment: String,
     pub compaction: BTreeMap<String, String>,
     pub compression: BTreeMap<String, String>,
@@ -64,7 +65,7 @@ impl Default for TableOptions {
             allow_auto_snapshot: true,
             bloom_filter_fp_chance: 0.01,
             caching: strings([("keys", "ALL"), ("rows_per_partition", "NONE")]),
-            cdc: false,
+            cdc: CdcOptions::default(),
             comment: String::new(),
             compaction: strings([
                 (

@@ -7,16 +7,16 @@ use helenus_cql::identifier::quote_text;
 
 use super::TableOptions;
 use super::caching::caching;
+use super::cdc;
 use super::compaction::compaction;
 use super::compression::compression;
 use super::partition_rate_limit::{self, PartitionRateLimit, partition_rate_limit};
 use super::retry_policy::retry_policy;
-use super::values::{at_least, blob_map_literal, config, java, map_literal, memtable, read_repair};
+use super::values::{
+    TTL_MAX_S, at_least, blob_map_literal, config, java, map_literal, memtable, read_repair,
+};
 use crate::properties::{self, Options};
 use crate::rows::cells::{boolean, double, int, text, text_map};
-
-/// Maximum TTL: 20 years (`Attributes.MAX_TTL`).
-const TTL_MAX_S: i32 = 20 * 365 * 24 * 60 * 60;
 
 /// One option of a table.
 pub(super) struct TableOption {
@@ -122,9 +122,9 @@ pub(super) static REGISTRY: [TableOption; 20] = [
     },
     TableOption {
         name: "cdc",
-        read: |declared, options| declared.boolean(&mut options.cdc),
+        read: |declared, options| cdc::read(declared.properties, declared.name, &mut options.cdc),
         check: any_value,
-        literal: |options| options.cdc.to_string(),
+        literal: |options| options.cdc.literal(),
         cell: |_| None,
     },
     TableOption {
@@ -255,6 +255,9 @@ fn extensions(options: &TableOptions) -> Option<Bytes> {
             partition_rate_limit::NAME.to_owned(),
             limit.literal().into_bytes(),
         );
+    }
+    if options.cdc.enabled {
+        extensions.insert("cdc".to_owned(), options.cdc.extension());
     }
     text_map(&extensions)
 }

@@ -6,6 +6,9 @@ use helenus_cql::error::CqlError;
 use helenus_cql::identifier::quote_text;
 use helenus_cql::value::hex;
 
+/// Maximum TTL: 20 years (`Attributes.MAX_TTL`).
+pub(super) const TTL_MAX_S: i32 = 20 * 365 * 24 * 60 * 60;
+
 /// Returns an error that messages call ConfigurationException.
 pub(crate) fn config<T>(message: String) -> Result<T, CqlError> {
     Err(CqlError::Config(message))

@@ -23,6 +23,7 @@ use self::refusal::{Refusal, refused, refused_blob};
 use super::eval_context;
 use crate::analysis::consistency;
 use crate::analysis::modification::InsertRowsPlan;
+use crate::analysis::restrictions::RangeBounds;
 use crate::execution::rate_limits::count_written;
 use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::WriteAtomicity;
@@ -189,7 +190,8 @@ impl<'p> BlobDecoder<'p> {
 
     fn end_partition(&mut self) {
         if let (Some(partition), Some(header)) = (&self.partition, merged(&mut self.headers)) {
-            self.writes.push_header(&self.plan.table, partition, header);
+            self.writes
+                .push_header(&self.plan.table, partition, header, RangeBounds::default());
         }
     }
 

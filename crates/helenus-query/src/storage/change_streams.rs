@@ -1,0 +1,254 @@
+//! Streams of captured changes.
+//!
+//! A stream is a partition of every log table ([`crate::schema::cdc_log`]). Each tablet has one, so that a change and its record are written
+//! to the same tablet, in one record of the node's log. A stream's id follows from the tablet's range: it is the first id whose token lies
+//! in that range.
+//!
+//! Streams close and open with their tablets, when these are split or merged. The document [`DOCUMENT`] lists these *generations*. The first
+//! write to a new tablet records the generation. It begins in the near future: the new streams only get changes with a later time, and the
+//! closed ones only have changes with an earlier time. So readers can finish a generation before they begin the next.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::{TokenRange, murmur3_token};
+use helenus_tablet::Store;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use crate::failure::store_error;
+use crate::rows::PartitionKey;
+
+/// Name of the document in the store.
+pub(super) const DOCUMENT: &str = "cdc-generations";
+
+/// Time from the record of a generation to its beginning, in ms. It exceeds the difference of the nodes' clocks.
+pub(super) const AHEAD_MS: i64 = 1_000;
+
+/// Maximum difference between a write's timestamp and the node's clock, in µs, with which the change has the write's timestamp as its time.
+/// Readers wait longer than that before they consider a time complete.
+const TOLERANCE_US: u64 = 5_000_000;
+
+/// The streams from a certain time on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct GenerationDoc {
+    pub since_ms: i64,
+    /// Ranges whose streams close.
+    pub closed: Vec<TokenRange>,
+    /// Ranges whose streams open.
+    pub opened: Vec<TokenRange>,
+}
+
+/// A generation of streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Generation {
+    /// Beginning in ms since 1970.
+    pub since_ms: i64,
+    pub current: Vec<Stream>,
+    pub closed: Vec<Stream>,
+    pub opened: Vec<Stream>,
+}
+
+/// A stream of changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stream {
+    pub range: TokenRange,
+    pub key: PartitionKey,
+    /// Time in µs since 1970 at which the stream opened.
+    pub since_us: i64,
+}
+
+/// The known generations.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) generations: Vec<GenerationDoc>,
+    /// Streams of the newest generation, by range.
+    current: Vec<Arc<Stream>>,
+}
+
+/// This node's copy of the generations.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeStreams {
+    pub(super) known: ArcSwap<Known>,
+    pub(super) version: AtomicU64,
+    pub(super) changing: Mutex<()>,
+    /// Last time that was assigned to a change because its write's timestamp could not be used.
+    last_us: AtomicI64,
+}
+
+impl ChangeStreams {
+    /// Returns the generations in the store.
+    pub(crate) async fn load(store: &Store) -> Result<ChangeStreams, CqlError> {
+        let streams = ChangeStreams::default();
+        streams.read(store).await?;
+        Ok(streams)
+    }
+
+    /// Returns the stream of the tablet with that range. `None` if it is not in the newest known generation.
+    pub(super) fn find(&self, range: TokenRange) -> Option<Arc<Stream>> {
+        let known = self.known.load();
+        let at = known
+            .current
+            .binary_search_by_key(&range.first, |stream| stream.range.first)
+            .ok()?;
+        known
+            .current
+            .get(at)
+            .filter(|stream| stream.range == range)
+            .cloned()
+    }
+
+    pub(super) fn current_ranges(&self) -> Vec<TokenRange> {
+        self.known
+            .load()
+            .current
+            .iter()
+            .map(|stream| stream.range)
+            .collect()
+    }
+
+    pub(super) async fn read(&self, store: &Store) -> Result<(), CqlError> {
+        let document = store.meta_get(DOCUMENT).await.map_err(store_error)?;
+        let (generations, version) = match document {
+            Some(document) => {
+                let generations = serde_json::from_slice(&document.content).map_err(|error| {
+                    CqlError::Server(format!("the document {DOCUMENT} is damaged: {error}"))
+                })?;
+                (generations, document.version)
+            }
+            None => (Vec::new(), 0),
+        };
+        self.install(generations, version);
+        Ok(())
+    }
+
+    pub(super) fn install(&self, generations: Vec<GenerationDoc>, version: u64) {
+        let all = replay(&generations);
+        let current = all.last().map_or_else(Vec::new, |last| last.current.clone());
+        self.known.store(Arc::new(Known {
+            generations,
+            current: current.into_iter().map(Arc::new).collect(),
+        }));
+        self.version.store(version, Ordering::Release);
+    }
+
+    /// Returns the time of a change, in µs since 1970. It is the timestamp of the write if that is near the node's clock, and not before
+    /// `since_us`. Otherwise it is a new time of the node's clock.
+    pub(crate) fn time_us(&self, write_us: i64, now_us: i64, since_us: i64) -> i64 {
+        if write_us >= since_us && write_us.abs_diff(now_us) <= TOLERANCE_US {
+            return write_us;
+        }
+        let next = |last: i64| now_us.max(since_us).max(last.saturating_add(1));
+        match self
+            .last_us
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)))
+        {
+            Ok(last) | Err(last) => next(last),
+        }
+    }
+}
+
+/// Returns every generation with its streams, oldest first.
+pub(super) fn replay(documents: &[GenerationDoc]) -> Vec<Generation> {
+    let mut current: Vec<Stream> = Vec::new();
+    let mut generations = Vec::with_capacity(documents.len());
+    for document in documents {
+        let since_us = document.since_ms * 1000;
+        let (closed, kept): (Vec<Stream>, Vec<Stream>) = current
+            .into_iter()
+            .partition(|stream| document.closed.contains(&stream.range));
+        let opened: Vec<Stream> = document
+            .opened
+            .iter()
+            .map(|range| Stream {
+                range: *range,
+                key: stream_key(*range),
+                since_us,
+            })
+            .collect();
+        current = kept;
+        current.extend(opened.iter().cloned());
+        current.sort_unstable_by_key(|stream| stream.range.first);
+        generations.push(Generation {
+            since_ms: document.since_ms,
+            current: current.clone(),
+            closed,
+            opened,
+        });
+    }
+    generations
+}
+
+/// Returns the key of a range's stream. Its second half has ScyllaDB's version 1 of stream ids in its last bits, and a hash of the range.
+fn stream_key(range: TokenRange) -> PartitionKey {
+    let seed = murmur3_token(&[range.first.to_be_bytes(), range.last.to_be_bytes()].concat()).cast_unsigned();
+    // 22 bits for readers that group streams by the index of a range, then the version.
+    let second = (seed << 26) | (u64::from(VERSION));
+    let mut first = seed;
+    loop {
+        let bytes: Bytes = [first.to_be_bytes(), second.to_be_bytes()].concat().into();
+        let key = PartitionKey::new(bytes);
+        if range.contains(key.token) {
+            return key;
+        }
+        first = first.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// Version of stream ids (`cdc::stream_id`).
+const VERSION: u8 = 1;
+
+/// Ranges whose streams close and open.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub closed: BTreeSet<TokenRange>,
+    pub opened: BTreeSet<TokenRange>,
+}
+
+impl Change {
+    /// Returns the change that opens the first streams. `needed` is the range of a tablet that this node has just seen.
+    pub(super) fn first(tablets: BTreeSet<TokenRange>, needed: TokenRange) -> Change {
+        let mut opened = tablets;
+        opened.retain(|range| !overlap(range, &needed));
+        opened.insert(needed);
+        Change {
+            closed: BTreeSet::new(),
+            opened,
+        }
+    }
+
+    /// Returns the change after which `needed` has a stream. Only streams that overlap it close: this node's view of other tablets may be
+    /// old. The remainder of their ranges gets the streams of the tablets there.
+    pub(super) fn of(current: &[TokenRange], tablets: &BTreeSet<TokenRange>, needed: TokenRange) -> Change {
+        let closed: BTreeSet<TokenRange> = current
+            .iter()
+            .filter(|range| overlap(range, &needed))
+            .copied()
+            .collect();
+        let is_remainder = |range: &TokenRange| {
+            let bounds = closed.first().zip(closed.last());
+            let is_within =
+                bounds.is_some_and(|(low, high)| low.first <= range.first && range.last <= high.last);
+            is_within && !overlap(range, &needed)
+        };
+        let mut opened: BTreeSet<TokenRange> = tablets
+            .iter()
+            .filter(|range| is_remainder(range))
+            .copied()
+            .collect();
+        opened.insert(needed);
+        Change { closed, opened }
+    }
+}
+
+fn overlap(a: &TokenRange, b: &TokenRange) -> bool {
+    a.first <= b.last && b.first <= a.last
+}
+
+#[cfg(test)]
+#[path = "change_streams_tests.rs"]
+mod tests;

@@ -1,0 +1,75 @@
+use super::*;
+
+fn range(first: i64, last: i64) -> TokenRange {
+    TokenRange { first, last }
+}
+
+#[test]
+fn stream_lies_in_its_range() {
+    let step = 1_i64 << 54;
+    let mut seen = BTreeSet::new();
+    for at in 0..1024_i64 {
+        let first = i64::MIN + at * step;
+        let key = stream_key(range(first, first + (step - 1)));
+        assert!((first..first + step).contains(&key.token));
+        assert_eq!(key.bytes.len(), 16);
+        assert_eq!(key.bytes[15] & 0xf, VERSION);
+        assert!(seen.insert(key.bytes.clone()), "each range has its own id");
+    }
+}
+
+#[test]
+fn split_closes_one_stream_and_opens_two() {
+    let (low, high) = (range(i64::MIN, -1), range(0, i64::MAX));
+    let documents = [
+        GenerationDoc {
+            since_ms: 10,
+            closed: Vec::new(),
+            opened: vec![TokenRange::RING],
+        },
+        GenerationDoc {
+            since_ms: 20,
+            closed: vec![TokenRange::RING],
+            opened: vec![low, high],
+        },
+    ];
+    let generations = replay(&documents);
+    let ranges = |streams: &[Stream]| -> Vec<TokenRange> { streams.iter().map(|of| of.range).collect() };
+    assert_eq!(ranges(&generations[0].current), [TokenRange::RING]);
+    assert_eq!(ranges(&generations[1].closed), [TokenRange::RING]);
+    assert_eq!(ranges(&generations[1].current), [low, high]);
+    assert_eq!(generations[1].current[0].since_us, 20_000);
+}
+
+#[test]
+fn time_is_that_of_the_write_if_it_is_near() {
+    let streams = ChangeStreams::default();
+    let now_us = 1_000_000_000;
+    assert_eq!(streams.time_us(now_us - 4_000_000, now_us, 0), now_us - 4_000_000);
+    assert_eq!(streams.time_us(now_us + 4_000_000, now_us, 0), now_us + 4_000_000);
+    // Older and later writes get new times, each once.
+    assert_eq!(streams.time_us(5, now_us, 0), now_us);
+    assert_eq!(streams.time_us(now_us + 6_000_000, now_us, 0), now_us + 1);
+    // No change is older than its stream.
+    let since_us = now_us + 500;
+    assert_eq!(streams.time_us(now_us, now_us, since_us), since_us);
+}
+
+#[test]
+fn change_spares_streams_of_other_tablets() {
+    let (a, b, c) = (range(i64::MIN, -1), range(0, 99), range(100, i64::MAX));
+    let (low, high) = (range(0, 49), range(50, 99));
+    // This node has split `b`. It does not know yet that another node has split `c`.
+    let c_split = [range(100, 199), range(200, i64::MAX)];
+    let current = [a, b, c_split[0], c_split[1]];
+    let tablets = BTreeSet::from([a, low, high, c]);
+    let expected = Change {
+        closed: BTreeSet::from([b]),
+        opened: BTreeSet::from([low, high]),
+    };
+    assert_eq!(Change::of(&current, &tablets, high), expected);
+    // A merge closes both.
+    let merged = Change::of(&[a, low, high, c], &BTreeSet::from([a, b, c]), b);
+    assert_eq!(merged.closed, BTreeSet::from([low, high]));
+    assert_eq!(merged.opened, BTreeSet::from([b]));
+}
