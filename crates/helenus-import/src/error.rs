@@ -1,7 +1,6 @@
 //! The error of an import.
 
 use std::io;
-use std::path::{Path, PathBuf};
 
 use helenus_row::{KeyError, RowError};
 use helenus_sstable::SstableError;
@@ -13,16 +12,15 @@ pub enum ImportError {
     #[error(transparent)]
     Sstable(#[from] SstableError),
     /// A file or folder can't be read.
-    #[error("{}: {error}. Check the path and its permissions.", .path.display())]
-    Io { path: PathBuf, error: io::Error },
+    #[error("{path}: {error}. Check the path and its permissions.")]
+    Io { path: String, error: io::Error },
     /// The sources contain something that can't be imported, in words.
     #[error("{0}")]
     Refused(String),
 }
 
 impl ImportError {
-    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> ImportError {
-        let path = path.to_owned();
+    pub(crate) fn io(path: String) -> impl FnOnce(io::Error) -> ImportError {
         move |error| ImportError::Io { path, error }
     }
 }

@@ -1,7 +1,7 @@
 //! Moves tables of Apache Cassandra into Helenus: finds SSTables and schemas in folders, merges the files of each table, and converts their
 //! rows. The crate has no network and no terminal; the command `helenus import` sends what it returns.
 //!
-//! - [`source`]: the SSTables and schemas of folders, by table;
+//! - [`source`]: the SSTables and schemas of folders and of backups of Medusa, by table;
 //! - [`schema`]: the statements of schema.cql, the statements that the target lacks, and the differences to what it has;
 //! - [`table`]: the columns of a table's SSTables, and their places in the target's table;
 //! - [`merge`]: the k-way merge of a table's SSTables, in order of tokens, keys and clusterings;
@@ -9,7 +9,7 @@
 //!
 //! - [`verify`]: the comparison of merged rows with those of a target.
 //!
-//! Another layout of backups belongs beside `source::layout`, and storage other than folders behind [`helenus_sstable::Folder`].
+//! Another layout of backups belongs beside `source::medusa`, and storage other than folders behind [`source::SourceFolder`].
 //!
 //! Memory is bounded by one row of each SSTable and one batch, whatever the length of partitions.
 
@@ -19,6 +19,7 @@ mod error;
 pub mod merge;
 pub mod schema;
 pub mod source;
+mod system_keyspaces;
 pub mod table;
 mod table_name;
 pub mod verify;

@@ -1,4 +1,4 @@
-//! The storage of components: a folder of the machine, or bytes in memory. A bucket can implement the same traits.
+//! The storage of components: a folder of the machine, or bytes in memory. Other crates implement the same traits for buckets.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ pub trait Folder {
     /// `NotFound` if the file doesn't exist, and the storage's.
     fn open(&self, name: &str) -> io::Result<Box<dyn ComponentFile>>;
 
-    /// Returns the name of a file for messages, for example its path.
+    /// Returns the name of a file for messages, for example its path. An empty name stands for the folder itself.
     fn display_name(&self, name: &str) -> String {
         name.to_owned()
     }
@@ -79,7 +79,10 @@ impl Folder for LocalFolder {
     }
 
     fn display_name(&self, name: &str) -> String {
-        self.path.join(name).display().to_string()
+        match name {
+            "" => self.path.display().to_string(),
+            name => self.path.join(name).display().to_string(),
+        }
     }
 }
 

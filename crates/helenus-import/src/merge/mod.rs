@@ -78,7 +78,7 @@ impl Merge {
         let has_positions = sstables.len() > 1;
         let mut inputs = Vec::with_capacity(sstables.len());
         for (sstable, file) in sstables.iter().zip(files) {
-            let name = file.path().display().to_string();
+            let name = file.path();
             inputs.push(Input::open(
                 &layout,
                 sstable,

@@ -4,13 +4,12 @@
 //! was dropped is in CREATE TABLE; `ALTER TABLE … DROP … USING TIMESTAMP` follows, and ADD if it exists again. Files of DESCRIBE have
 //! keyspaces, functions and views as well.
 
-use std::path::PathBuf;
-
 use helenus_cql::ast::{QualifiedName, Statement};
 use helenus_cql::lexer::{Kind, tokenize};
 use helenus_cql::parser::parse_statement;
 
 use crate::error::ImportError;
+use crate::system_keyspaces::is_system_keyspace;
 use crate::table_name::TableName;
 
 /// Text of Cassandra's comment around a table of the Thrift protocol, which CQL can't create.
@@ -26,14 +25,15 @@ const REMOVED_OPTIONS: [&str; 2] = ["dclocal_read_repair_chance", "read_repair_c
 /// A file with statements of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaText {
-    pub path: PathBuf,
+    /// The file's name for messages.
+    pub path: String,
     pub text: String,
 }
 
 /// A parsed file.
 #[derive(Clone, Debug)]
 pub struct Script {
-    pub path: PathBuf,
+    pub path: String,
     pub statements: Vec<ScriptStatement>,
     /// True if Cassandra left out a table, because CQL can't create it.
     pub omits_table: bool,
@@ -59,7 +59,7 @@ impl Script {
                 let line = 1 + schema.text.get(..start).unwrap_or_default().matches('\n').count();
                 ImportError::Refused(format!(
                     "{} line {line}: {error}. Correct the statement in a copy of the file, or create the table on the target and give --no-schema",
-                    schema.path.display()
+                    schema.path
                 ))
             })?;
             let statement = parsed.statement;
@@ -84,6 +84,24 @@ impl Script {
             _ => None,
         });
         names.collect()
+    }
+}
+
+impl ScriptStatement {
+    /// Returns true if the statement makes or changes something in a keyspace of Cassandra itself.
+    pub(super) fn is_of_system(&self) -> bool {
+        let keyspace = match &self.statement {
+            Statement::CreateKeyspace(create) => Some(&create.name),
+            Statement::CreateType(create) => create.name.keyspace.as_ref(),
+            Statement::CreateTable(create) => create.table.keyspace.as_ref(),
+            Statement::AlterTable(alter) => alter.table.keyspace.as_ref(),
+            Statement::CreateIndex(create) => create.table.keyspace.as_ref(),
+            Statement::CreateView(create) => create.view.keyspace.as_ref(),
+            Statement::CreateFunction(create) => create.name.keyspace.as_ref(),
+            Statement::CreateAggregate(create) => create.name.keyspace.as_ref(),
+            _ => None,
+        };
+        keyspace.is_some_and(|keyspace| is_system_keyspace(keyspace.as_str()))
     }
 }
 

@@ -1,7 +1,6 @@
 //! The schema of all sources: the statements of all files, by what they create.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use helenus_cql::ast::{CreateKeyspace, CreateTable, Properties, Statement, TableChange};
 use helenus_cql::types::{UserType, UserTypeField};
@@ -24,7 +23,7 @@ pub struct SourceSchema {
     /// CREATE FUNCTION and CREATE AGGREGATE, in the order of the files.
     pub functions: Vec<FunctionScript>,
     /// Files in which Cassandra left out a table that CQL can't create.
-    pub omitted: Vec<PathBuf>,
+    pub omitted: Vec<String>,
     /// Facts for the report.
     pub notes: BTreeSet<String>,
 }
@@ -41,7 +40,7 @@ pub struct TypeScript {
 /// The statements of a table.
 #[derive(Clone, Debug)]
 pub struct TableScript {
-    pub path: PathBuf,
+    pub path: String,
     pub create: CreateTable,
     pub text: String,
     /// ALTER TABLE, in the order of the file.
@@ -74,7 +73,8 @@ pub struct FunctionScript {
 }
 
 impl SourceSchema {
-    /// Reads all files. If files differ in a table, that with the most columns and changes is used.
+    /// Reads all files. If files differ in a table, that with the most columns and changes is used. Statements for keyspaces of Cassandra
+    /// itself, which DESCRIBE and backups contain, are left out.
     ///
     /// # Errors
     /// If a statement isn't CQL, or a user type is unknown.
@@ -85,13 +85,13 @@ impl SourceSchema {
             if script.omits_table {
                 schema.omitted.push(script.path.clone());
             }
-            for statement in &script.statements {
+            for statement in script.statements.iter().filter(|of| !of.is_of_system()) {
                 schema.add_type(script, statement)?;
             }
         }
         for script in scripts {
             let mut tables = BTreeMap::new();
-            for statement in script.statements {
+            for statement in script.statements.into_iter().filter(|of| !of.is_of_system()) {
                 schema.add(&script.path, statement, &mut tables)?;
             }
             for (name, table) in tables {
@@ -112,14 +112,14 @@ impl SourceSchema {
         let changes = script.changes.iter().map(|(change, _)| change);
         TableShape::of_statements(&name.keyspace, &script.create, changes, &self.user_types)
             .map(Some)
-            .map_err(|problem| ImportError::Refused(format!("{}: {name}: {problem}", script.path.display())))
+            .map_err(|problem| ImportError::Refused(format!("{}: {name}: {problem}", script.path)))
     }
 
     fn add_type(&mut self, script: &Script, statement: &ScriptStatement) -> Result<(), ImportError> {
         let Statement::CreateType(create) = &statement.statement else {
             return Ok(());
         };
-        let refused = |problem: String| ImportError::Refused(format!("{}: {problem}", script.path.display()));
+        let refused = |problem: String| ImportError::Refused(format!("{}: {problem}", script.path));
         let name = table_name(&create.name).ok_or_else(|| refused(no_keyspace(&create.name.to_string())))?;
         // Snapshots of different tables have the same types. A later snapshot may have more fields.
         let known = self.types.iter_mut().find(|known| known.name == name);
@@ -154,11 +154,11 @@ impl SourceSchema {
 
     fn add(
         &mut self,
-        path: &std::path::Path,
+        path: &str,
         statement: ScriptStatement,
         tables: &mut BTreeMap<TableName, TableScript>,
     ) -> Result<(), ImportError> {
-        let refused = |problem: String| ImportError::Refused(format!("{}: {problem}", path.display()));
+        let refused = |problem: String| ImportError::Refused(format!("{path}: {problem}"));
         let text = statement.text;
         match statement.statement {
             Statement::CreateKeyspace(create) => {
@@ -210,8 +210,7 @@ impl SourceSchema {
             Statement::CreateType(_) | Statement::Use(_) => {}
             _ => {
                 let first = text.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-                self.notes
-                    .insert(format!("{}: {first} is ignored", path.display()));
+                self.notes.insert(format!("{path}: {first} is ignored"));
             }
         }
         Ok(())
@@ -241,11 +240,8 @@ impl SourceSchema {
                 true => (&script.path, &known.path),
                 false => (&known.path, &script.path),
             };
-            self.notes.insert(format!(
-                "{name}: {} and {} differ; the first is used",
-                used.display(),
-                other.display()
-            ));
+            self.notes
+                .insert(format!("{name}: {used} and {other} differ; the first is used"));
         }
         if is_better {
             *known = script;

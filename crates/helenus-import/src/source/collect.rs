@@ -1,15 +1,15 @@
 //! Collects the tables of all sources, and chooses the generation of each.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
+use std::sync::Arc;
 
-use helenus_sstable::{Folder, Listing, LocalFolder, list};
+use helenus_sstable::{Listing, list};
 use uuid::Uuid;
 
 use super::folder_name::creation_time;
 use super::layout::{self, Layout, TableFolder};
-use super::{LeftOut, LeftOutReason, SourceOptions, Sources, SstableFile, TableFiles};
+use super::place::{SourceFolder, count_data_files, folders_of, read_schema, shown};
+use super::{FilesOf, LeftOut, LeftOutReason, SourceOptions, Sources, SstableFile, TableFiles, medusa};
 use crate::error::ImportError;
 use crate::schema::script::{SchemaText, Script};
 use crate::table_name::TableName;
@@ -21,19 +21,23 @@ pub(super) fn find(options: &SourceOptions) -> Result<Sources, ImportError> {
     let mut sources = Sources::default();
     let mut tables: BTreeMap<TableName, Generations> = BTreeMap::new();
     for source in &options.folders {
-        let layout = layout::read(source, options.snapshot.as_deref())?;
-        check_content(source, options.snapshot.as_deref(), &layout)?;
-        if let Some(path) = &layout.schema {
-            add_schema(&mut sources.schemas, path)?;
+        let layout = match &options.files {
+            FilesOf::MedusaBackup(backup) => medusa::read(source, backup)?,
+            FilesOf::Live => layout::read(source, None)?,
+            FilesOf::Snapshot(tag) => layout::read(source, Some(tag))?,
+        };
+        check_content(&**source, &options.files, &layout)?;
+        for schema in &layout.schemas {
+            add_schema(&mut sources.schemas, schema);
         }
         leave_out(&mut sources.left_out, &layout)?;
         for folder in &layout.tables {
-            let schema = folder.path.join("schema.cql");
-            if schema.is_file() {
-                add_schema(&mut sources.schemas, &schema)?;
+            let own = read_schema(&*folder.folder)?;
+            if let Some(schema) = &own {
+                add_schema(&mut sources.schemas, schema);
             }
-            let name = name_of(folder, layout.schema.as_deref())?;
-            let sstables = sstables(&folder.path)?;
+            let name = name_of(folder, own.iter().chain(&layout.schemas))?;
+            let sstables = sstables(&folder.folder)?;
             let generations = tables.entry(name).or_default();
             generations.entry(folder.id).or_default().extend(sstables);
         }
@@ -47,13 +51,13 @@ pub(super) fn find(options: &SourceOptions) -> Result<Sources, ImportError> {
 }
 
 /// Refuses a source without any table, which is usually a wrong path.
-fn check_content(source: &Path, snapshot: Option<&str>, layout: &Layout) -> Result<(), ImportError> {
-    if !layout.tables.is_empty() || !layout.left_out.is_empty() || layout.schema.is_some() {
+fn check_content(source: &dyn SourceFolder, files: &FilesOf, layout: &Layout) -> Result<(), ImportError> {
+    if !layout.tables.is_empty() || !layout.left_out.is_empty() || !layout.schemas.is_empty() {
         return Ok(());
     }
-    let shown = source.display();
-    Err(ImportError::Refused(match snapshot {
-        Some(tag) if layout.without_snapshot > 0 => format!(
+    let shown = shown(source);
+    Err(ImportError::Refused(match files {
+        FilesOf::Snapshot(tag) if layout.without_snapshot > 0 => format!(
             "{shown}: none of {} tables has the snapshot '{tag}'. List snapshots with `nodetool listsnapshots`",
             layout.without_snapshot
         ),
@@ -64,8 +68,8 @@ fn check_content(source: &Path, snapshot: Option<&str>, layout: &Layout) -> Resu
 }
 
 fn leave_out(left_out: &mut Vec<LeftOut>, layout: &Layout) -> Result<(), ImportError> {
-    for (reason, what, path) in &layout.left_out {
-        let sstables = count_data_files(path, 4)?;
+    for (reason, what, folder) in &layout.left_out {
+        let sstables = count_all_data_files(&**folder, 4)?;
         match left_out
             .iter_mut()
             .find(|known| known.reason == *reason && known.what == *what)
@@ -82,47 +86,36 @@ fn leave_out(left_out: &mut Vec<LeftOut>, layout: &Layout) -> Result<(), ImportE
 }
 
 /// Counts the Data.db in a folder and the folders within, but not those of snapshots.
-fn count_data_files(path: &Path, depth: usize) -> Result<u64, ImportError> {
-    let mut count = 0;
-    for entry in fs::read_dir(path).map_err(ImportError::io(path))? {
-        let entry = entry.map_err(ImportError::io(path))?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.ends_with("-Data.db") {
-            count += 1;
-        } else if depth > 0 && !matches!(&*name, "snapshots" | "backups") && entry.path().is_dir() {
-            count += count_data_files(&entry.path(), depth - 1)?;
+fn count_all_data_files(folder: &dyn SourceFolder, depth: usize) -> Result<u64, ImportError> {
+    let mut count = count_data_files(folder)?;
+    if depth == 0 {
+        return Ok(count);
+    }
+    for (name, within) in folders_of(folder)? {
+        if !matches!(&*name, "snapshots" | "backups") {
+            count += count_all_data_files(&*within, depth - 1)?;
         }
     }
     Ok(count)
 }
 
-fn add_schema(schemas: &mut Vec<SchemaText>, path: &Path) -> Result<(), ImportError> {
-    let text = fs::read_to_string(path).map_err(ImportError::io(path))?;
-    if schemas.iter().all(|known| known.text != text) {
-        let path = path.to_owned();
-        schemas.push(SchemaText { path, text });
+fn add_schema(schemas: &mut Vec<SchemaText>, schema: &SchemaText) {
+    if schemas.iter().all(|known| known.text != schema.text) {
+        schemas.push(schema.clone());
     }
-    Ok(())
 }
 
-/// Returns the name of a folder's table, from the folder or from schema.cql.
-fn name_of(folder: &TableFolder, above: Option<&Path>) -> Result<TableName, ImportError> {
+/// Returns the name of a folder's table, from the folder or from the first schema.cql that has tables.
+fn name_of<'a>(
+    folder: &TableFolder,
+    schemas: impl Iterator<Item = &'a SchemaText>,
+) -> Result<TableName, ImportError> {
     if let (Some(keyspace), Some(table)) = (&folder.keyspace, &folder.table) {
         return Ok(TableName::new(keyspace, table));
     }
-    let own = folder.path.join("schema.cql");
     let mut candidates = BTreeSet::new();
-    for path in [Some(own.as_path()), above].into_iter().flatten() {
-        if !path.is_file() {
-            continue;
-        }
-        let text = fs::read_to_string(path).map_err(ImportError::io(path))?;
-        let script = Script::parse(&SchemaText {
-            path: path.to_owned(),
-            text,
-        })?;
-        candidates.extend(script.tables_and_views());
+    for schema in schemas {
+        candidates.extend(Script::parse(schema)?.tables_and_views());
         if !candidates.is_empty() {
             break;
         }
@@ -137,22 +130,21 @@ fn name_of(folder: &TableFolder, above: Option<&Path>) -> Result<TableName, Impo
         (Some(only), None) => Ok(only),
         _ => Err(ImportError::Refused(format!(
             "{}: the table of these SSTables is unknown. Put a schema.cql with one CREATE TABLE beside them, or name the folder <keyspace>.<table>",
-            folder.path.display()
+            shown(&*folder.folder)
         ))),
     }
 }
 
 /// Lists the SSTables of a folder. Temporary files are no SSTables.
-fn sstables(path: &Path) -> Result<Vec<SstableFile>, ImportError> {
-    let folder = LocalFolder::new(path);
-    let listing = list(&folder)?;
+fn sstables(folder: &Arc<dyn SourceFolder>) -> Result<Vec<SstableFile>, ImportError> {
     let Listing {
         sstables,
         refused,
         transaction_logs,
-    } = listing;
+    } = list(&**folder)?;
+    let refuse = |error| ImportError::Refused(format!("{}: {error}", shown(&**folder)));
     if let Some(error) = refused.into_iter().next() {
-        return Err(ImportError::Refused(format!("{}: {error}", path.display())));
+        return Err(refuse(error));
     }
     if let Some(log) = transaction_logs.first() {
         return Err(ImportError::Refused(format!(
@@ -167,11 +159,9 @@ fn sstables(path: &Path) -> Result<Vec<SstableFile>, ImportError> {
         .into_iter()
         .filter(|listed| !listed.components.iter().all(is_temporary))
         .map(|listed| {
-            listed
-                .check_complete()
-                .map_err(|error| ImportError::Refused(format!("{}: {error}", path.display())))?;
+            listed.check_complete().map_err(refuse)?;
             Ok(SstableFile {
-                folder: path.to_owned(),
+                folder: Arc::clone(folder),
                 descriptor: listed.descriptor,
                 data_bytes: listed.data_bytes,
             })

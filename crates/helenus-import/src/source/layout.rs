@@ -1,21 +1,22 @@
 //! The layout of a source: the folders that hold a table's SSTables.
 
-use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::LeftOutReason;
-use super::folder_name::{TableFolderName, is_system_keyspace};
+use super::folder_name::TableFolderName;
+use super::place::{SourceFolder, count_data_files, folder_if_exists, folders_of, read_schema, shown};
 use crate::error::ImportError;
+use crate::schema::script::SchemaText;
+use crate::system_keyspaces::is_system_keyspace;
 
 /// The folders of one source.
 #[derive(Debug, Default)]
 pub struct Layout {
     pub tables: Vec<TableFolder>,
     /// Folders that aren't imported, with the keyspace or index as text.
-    pub left_out: Vec<(LeftOutReason, String, PathBuf)>,
-    /// A schema.cql that stands above the folders of tables.
-    pub schema: Option<PathBuf>,
+    pub left_out: Vec<(LeftOutReason, String, Arc<dyn SourceFolder>)>,
+    /// Files schema.cql that stand above the folders of tables.
+    pub schemas: Vec<SchemaText>,
     /// Number of tables without the snapshot.
     pub without_snapshot: u64,
 }
@@ -23,7 +24,7 @@ pub struct Layout {
 /// A folder with SSTables of one table.
 #[derive(Debug)]
 pub struct TableFolder {
-    pub path: PathBuf,
+    pub folder: Arc<dyn SourceFolder>,
     /// `None` if only schema.cql has the name.
     pub keyspace: Option<String>,
     /// `None` if only schema.cql has the name.
@@ -32,26 +33,27 @@ pub struct TableFolder {
 }
 
 /// Finds the folders of a source.
-pub fn read(source: &Path, snapshot: Option<&str>) -> Result<Layout, ImportError> {
+pub fn read(source: &Arc<dyn SourceFolder>, snapshot: Option<&str>) -> Result<Layout, ImportError> {
     let mut layout = Layout::default();
-    if has_sstables(source)? {
+    if count_data_files(&**source)? > 0 {
         layout.add_copy(source, None)?;
         return Ok(layout);
     }
-    let schema = source.join("schema.cql");
-    layout.schema = schema.is_file().then_some(schema);
-    for (name, path) in folders(source)? {
+    layout.schemas.extend(read_schema(&**source)?);
+    for (name, folder) in folders_of(&**source)? {
         if let Some(parsed) = TableFolderName::parse(&name) {
-            let keyspace = file_name(source);
-            layout.add_table(&path, &keyspace, parsed, snapshot)?;
+            let keyspace = source.path_names().pop().unwrap_or_default();
+            layout.add_table(&folder, &keyspace, parsed, snapshot)?;
         } else if is_system_keyspace(&name) {
-            layout.left_out.push((LeftOutReason::SystemKeyspace, name, path));
-        } else if has_sstables(&path)? {
-            layout.add_copy(&path, Some(&name))?;
+            layout
+                .left_out
+                .push((LeftOutReason::SystemKeyspace, name, folder));
+        } else if count_data_files(&*folder)? > 0 {
+            layout.add_copy(&folder, Some(&name))?;
         } else {
-            for (table, path) in folders(&path)? {
+            for (table, folder) in folders_of(&*folder)? {
                 if let Some(parsed) = TableFolderName::parse(&table) {
-                    layout.add_table(&path, &name, parsed, snapshot)?;
+                    layout.add_table(&folder, &name, parsed, snapshot)?;
                 }
             }
         }
@@ -63,7 +65,7 @@ impl Layout {
     /// Adds a folder `<keyspace>/<table>-<id>` of Cassandra.
     fn add_table(
         &mut self,
-        path: &Path,
+        folder: &Arc<dyn SourceFolder>,
         keyspace: &str,
         name: TableFolderName,
         snapshot: Option<&str>,
@@ -72,22 +74,24 @@ impl Layout {
             let left_out = (
                 LeftOutReason::SystemKeyspace,
                 keyspace.to_owned(),
-                path.to_owned(),
+                Arc::clone(folder),
             );
             self.left_out.push(left_out);
             return Ok(());
         }
-        let path = match snapshot {
-            Some(tag) => path.join("snapshots").join(tag),
-            None => path.to_owned(),
+        let folder = match snapshot {
+            Some(tag) => match folder_if_exists(&*folder.folder("snapshots"), tag)? {
+                Some(snapshot) => snapshot,
+                None => {
+                    self.without_snapshot += 1;
+                    return Ok(());
+                }
+            },
+            None => Arc::clone(folder),
         };
-        if !path.is_dir() {
-            self.without_snapshot += 1;
-            return Ok(());
-        }
-        self.add_indexes(&path, &format!("{keyspace}.{}", name.table))?;
+        self.add_indexes(&*folder, &format!("{keyspace}.{}", name.table))?;
         self.tables.push(TableFolder {
-            path,
+            folder,
             keyspace: Some(keyspace.to_owned()),
             table: Some(name.table),
             id: Some(name.id),
@@ -96,10 +100,10 @@ impl Layout {
     }
 
     /// Adds a folder of copied SSTables. `name` is that of the folder below a source, and `None` for the source itself.
-    fn add_copy(&mut self, path: &Path, name: Option<&str>) -> Result<(), ImportError> {
+    fn add_copy(&mut self, folder: &Arc<dyn SourceFolder>, name: Option<&str>) -> Result<(), ImportError> {
         let place = match name {
             Some(name) => TableFolderName::parse(name).map(|parsed| (None, parsed)),
-            None => place_of(path),
+            None => place_of(&folder.path_names()),
         };
         let (mut keyspace, mut table, mut id) = (None, None, None);
         match (place, name) {
@@ -117,9 +121,9 @@ impl Layout {
             },
             (None, None) => {}
         }
-        self.add_indexes(path, &path.display().to_string())?;
+        self.add_indexes(&**folder, &shown(&**folder))?;
         self.tables.push(TableFolder {
-            path: path.to_owned(),
+            folder: Arc::clone(folder),
             keyspace,
             table,
             id,
@@ -128,66 +132,25 @@ impl Layout {
     }
 
     /// Notes the folders of indexes within a table's, whose names begin with a dot.
-    fn add_indexes(&mut self, path: &Path, table: &str) -> Result<(), ImportError> {
-        for (name, path) in folders(path)? {
+    fn add_indexes(&mut self, folder: &dyn SourceFolder, table: &str) -> Result<(), ImportError> {
+        for (name, folder) in folders_of(folder)? {
             if let Some(index) = name.strip_prefix('.') {
                 let what = format!("{index} of {table}");
-                self.left_out.push((LeftOutReason::Index, what, path));
+                self.left_out.push((LeftOutReason::Index, what, folder));
             }
         }
         Ok(())
     }
 }
 
-/// Returns the keyspace and the table of a folder that is a table's own, or one of its snapshots.
-fn place_of(path: &Path) -> Option<(Option<String>, TableFolderName)> {
-    let path = fs::canonicalize(path).ok()?;
-    let own = |folder: &Path| {
-        let parsed = TableFolderName::parse(&file_name(folder))?;
-        Some((folder.parent().map(file_name), parsed))
+/// Returns the keyspace and the table of a folder that is a table's own, or one of its snapshots. `names` are those of its path.
+fn place_of(names: &[String]) -> Option<(Option<String>, TableFolderName)> {
+    let own = |names: &[String]| {
+        let (name, above) = names.split_last()?;
+        Some((above.last().cloned(), TableFolderName::parse(name)?))
     };
-    own(&path).or_else(|| {
-        let snapshots = path.parent()?;
-        (file_name(snapshots) == "snapshots")
-            .then(|| own(snapshots.parent()?))
-            .flatten()
+    own(names).or_else(|| match names {
+        [table @ .., snapshots, _] if snapshots == "snapshots" => own(table),
+        _ => None,
     })
-}
-
-/// Returns true if the folder holds a Data.db of any version.
-pub fn has_sstables(path: &Path) -> Result<bool, ImportError> {
-    let entries = fs::read_dir(path).map_err(ImportError::io(path))?;
-    for entry in entries {
-        let name = entry.map_err(ImportError::io(path))?.file_name();
-        if name.to_string_lossy().ends_with("-Data.db") {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Returns the folders within a folder, by name. Names that aren't UTF-8 are none of Cassandra's.
-fn folders(path: &Path) -> Result<Vec<(String, PathBuf)>, ImportError> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(path).map_err(ImportError::io(path))? {
-        let entry = entry.map_err(ImportError::io(path))?;
-        let name = entry.file_name().into_string();
-        if let (Ok(name), true) = (name, entry.path().is_dir()) {
-            found.push((name, entry.path()));
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-fn file_name(path: &Path) -> String {
-    // A relative path such as `.` has no name of its own.
-    let full = match path.file_name() {
-        Some(name) => name.to_owned(),
-        None => fs::canonicalize(path)
-            .ok()
-            .and_then(|path| path.file_name().map(OsString::from))
-            .unwrap_or_default(),
-    };
-    full.to_string_lossy().into_owned()
 }

@@ -2,32 +2,51 @@
 //!
 //! A source is a data folder of Cassandra, whose tables lie at `<keyspace>/<table>-<id>`, or the folder of one keyspace. It may also be a copy
 //! of SSTables with schema.cql, directly or one level down for each table. With a snapshot's name, only the snapshots of that name are read.
+//! With a backup's name, the source is the storage of Medusa.
+//!
+//! - `place`: the trait of folders, and those of the file system;
+//! - `layout`: the folders of Cassandra and copies;
+//! - `medusa`: the folders of a backup of Medusa;
+//! - `collect`: the tables of all sources.
 
 mod collect;
 mod folder_name;
 mod layout;
+mod medusa;
+mod place;
 
 #[cfg(test)]
 mod source_tests;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use helenus_sstable::{Descriptor, LocalFolder, SsTable};
+use helenus_sstable::{Descriptor, SsTable};
 use uuid::Uuid;
+
+pub use self::place::SourceFolder;
 
 use crate::error::ImportError;
 use crate::schema::script::SchemaText;
 use crate::table_name::TableName;
 
 /// Places to read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SourceOptions {
     /// The folders, in any order.
-    pub folders: Vec<PathBuf>,
-    /// The name of the snapshot to read. `None` for the live files.
-    pub snapshot: Option<String>,
+    pub folders: Vec<Arc<dyn SourceFolder>>,
+    pub files: FilesOf,
+}
+
+/// The files of the folders to read.
+#[derive(Clone, Debug)]
+pub enum FilesOf {
+    /// All SSTables of data folders or copies.
+    Live,
+    /// The snapshots of this name in data folders.
+    Snapshot(String),
+    /// The backup of this name in storages of Medusa.
+    MedusaBackup(String),
 }
 
 /// Everything that was found.
@@ -50,7 +69,7 @@ pub struct TableFiles {
 /// An SSTable that is complete and in a version that can be read.
 #[derive(Clone, Debug)]
 pub struct SstableFile {
-    pub folder: PathBuf,
+    pub folder: Arc<dyn SourceFolder>,
     pub descriptor: Descriptor,
     /// Bytes of Data.db.
     pub data_bytes: u64,
@@ -134,20 +153,19 @@ impl SstableFile {
     /// # Errors
     /// As [`TableFiles::open`].
     pub fn open(&self) -> Result<SsTable, ImportError> {
-        let folder = Arc::new(LocalFolder::new(&self.folder));
-        let sstable = SsTable::open(folder, &self.descriptor)?;
+        let sstable = SsTable::open(self.folder.clone(), &self.descriptor)?;
         let partitioner = &sstable.statistics().partitioner;
         if partitioner.rsplit('.').next() == Some("Murmur3Partitioner") {
             return Ok(sstable);
         }
         Err(ImportError::Refused(format!(
             "{}: the partitioner is {partitioner}; only Murmur3Partitioner can be imported. Copy the rows by DSBulk instead",
-            self.path().display()
+            self.path()
         )))
     }
 
-    /// Returns the path of Data.db.
-    pub fn path(&self) -> PathBuf {
-        self.folder.join(self.descriptor.file_name("Data.db"))
+    /// Returns the path of Data.db for messages.
+    pub fn path(&self) -> String {
+        self.folder.display_name(&self.descriptor.file_name("Data.db"))
     }
 }

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use helenus_sstable::test_writer::TestTable;
-use helenus_sstable::{Event, Folder, Partition, Version};
+use helenus_sstable::{Event, Folder, LocalFolder, Partition, Version};
 use tempfile::TempDir;
 
 use super::*;
@@ -34,9 +34,12 @@ fn put_schema(folder: &Path, table: &str) {
 }
 
 fn find(folders: &[&Path], snapshot: Option<&str>) -> Result<Sources, String> {
+    let folders = folders
+        .iter()
+        .map(|path| Arc::new(LocalFolder::new(*path)) as Arc<dyn SourceFolder>);
     let options = SourceOptions {
-        folders: folders.iter().map(|path| path.to_path_buf()).collect(),
-        snapshot: snapshot.map(str::to_owned),
+        folders: folders.collect(),
+        files: snapshot.map_or(FilesOf::Live, |tag| FilesOf::Snapshot(tag.to_owned())),
     };
     Sources::find(&options).map_err(|error| error.to_string())
 }

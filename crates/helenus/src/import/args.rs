@@ -13,15 +13,18 @@ use crate::shell::ConnectionArgs;
 /// meanwhile: the newest write of a cell wins.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1\n  helenus import --from /mnt/copies/shop --to 10.0.0.1\n  helenus import --from /mnt/node1/data --snapshot monday --dry-run\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1 --verify"
+    after_help = "Examples:\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1\n  helenus import --from /mnt/copies/shop --to 10.0.0.1\n  helenus import --from /mnt/node1/data --snapshot monday --dry-run\n  helenus import --from /mnt/medusa/live --backup 202611300200 --to 10.0.0.1\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1 --verify"
 )]
 pub struct ImportArgs {
-    /// A data folder of Cassandra, or a folder of SSTables with schema.cql; may be given several times
+    /// A data folder of Cassandra, a folder of SSTables with schema.cql, or a storage of Medusa; may be given several times
     #[arg(long, value_name = "DIR", required = true)]
     pub from: Vec<PathBuf>,
     /// The snapshot to read, by its name [default: the live files]
     #[arg(long, value_name = "NAME")]
     pub snapshot: Option<String>,
+    /// The backup of Medusa to read, by its name; --from is the storage, or the folder of one node in it
+    #[arg(long, value_name = "NAME", conflicts_with = "snapshot")]
+    pub backup: Option<String>,
     /// A node that takes the rows, as HOST or HOST:PORT; may be given several times
     #[arg(long, value_name = "HOST")]
     pub to: Vec<String>,

@@ -25,10 +25,12 @@ mod verify;
 mod window;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use helenus_import::schema::SourceSchema;
-use helenus_import::source::{SourceOptions, Sources};
+use helenus_import::source::{FilesOf, SourceFolder, SourceOptions, Sources};
+use helenus_sstable::LocalFolder;
 
 pub use args::ImportArgs;
 use report::Report;
@@ -62,9 +64,18 @@ fn verify(args: &ImportArgs, interrupt: &Interrupt) -> Result<bool> {
 
 /// Finds the SSTables and the schema of the sources, without views.
 fn find(args: &ImportArgs) -> Result<(Sources, SourceSchema)> {
+    let files = match (&args.backup, &args.snapshot) {
+        (Some(backup), _) => FilesOf::MedusaBackup(backup.clone()),
+        (None, Some(tag)) => FilesOf::Snapshot(tag.clone()),
+        (None, None) => FilesOf::Live,
+    };
+    let folders = args
+        .from
+        .iter()
+        .map(|path| Arc::new(LocalFolder::new(path)) as Arc<dyn SourceFolder>);
     let mut sources = Sources::find(&SourceOptions {
-        folders: args.from.clone(),
-        snapshot: args.snapshot.clone(),
+        folders: folders.collect(),
+        files,
     })?;
     let schema = SourceSchema::read(&sources.schemas)?;
     for view in schema.views.keys() {

@@ -149,15 +149,10 @@ fn compare(args: &ImportArgs, schema: &SourceSchema, live: &LiveSchema) -> Resul
 }
 
 fn missing(name: &TableName, schema: &SourceSchema) -> String {
-    if let Some(path) = schema
-        .omitted
-        .iter()
-        .find(|path| path.display().to_string().contains(&name.table))
-    {
+    if let Some(path) = schema.omitted.iter().find(|path| path.contains(&name.table)) {
         return format!(
-            "{name}: CQL can't create this table of the Thrift protocol ({} has its approximate structure). Create a table of \
-             that structure on the target, or choose others with --table",
-            path.display()
+            "{name}: CQL can't create this table of the Thrift protocol ({path} has its approximate structure). Create a table of \
+             that structure on the target, or choose others with --table"
         );
     }
     format!(

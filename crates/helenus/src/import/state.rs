@@ -149,6 +149,7 @@ fn command(args: &ImportArgs) -> String {
             .as_ref()
             .map(|snapshot| format!("snapshot {snapshot}")),
     );
+    parts.extend(args.backup.as_ref().map(|backup| format!("backup {backup}")));
     for (name, given) in [("table", &args.table), ("keyspace", &args.keyspace)] {
         if !given.is_empty() {
             parts.push(format!("{name} {}", given.join(", ")));
