@@ -37,6 +37,9 @@ pub trait ComponentFile: Send {
     /// # Errors
     /// `UnexpectedEof` if the file has fewer bytes, and the storage's.
     fn read_exact_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+
+    /// Announces that the file will be read from its beginning, so that an implementation can fetch the first bytes.
+    fn read_ahead(&mut self) {}
 }
 
 /// A folder of the file system.

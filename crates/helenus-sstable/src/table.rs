@@ -104,12 +104,13 @@ impl SsTable {
         Arc::make_mut(&mut self.header).freeze_columns(is_frozen);
     }
 
-    /// Reads the events from the first partition on.
+    /// Reads the events from the first partition on. Storage may fetch the first bytes at once, before the first event is requested.
     ///
     /// # Errors
     /// If Data.db can't be opened.
     pub fn events(&self, limits: Limits) -> Result<Events, SstableError> {
-        let file = open_data(&*self.folder, &self.descriptor)?;
+        let mut file = open_data(&*self.folder, &self.descriptor)?;
+        file.read_ahead();
         let chunks = match &self.compression {
             Some(info) => ChunkReader::compressed(file, Arc::clone(info)),
             None => ChunkReader::plain(file, self.checksums.clone()),

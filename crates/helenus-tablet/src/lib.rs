@@ -77,7 +77,8 @@ pub use backup::key::BackupKey;
 pub use backup::location::{BackupLocation, Listed, refuse_unless_empty};
 pub use backup::retention::Keep;
 pub use backup::verification::{BackupChecks, BackupProblem, VerifiedBackups, VerifiedTimes, manifest_of};
-pub use bucket::availability::why_unavailable;
+pub use bucket::availability::{may_pass, why_unavailable};
+pub use bucket::connection::plain_client;
 #[doc(hidden)]
 pub use bucket::connection::set_memory_store;
 pub use bucket::metered_object_store::{BUCKET_LATENCY_MS, BucketLatency, BucketStats};

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::folder_name::creation_time;
 use super::layout::{self, Layout, TableFolder};
+use super::parallel::in_parallel;
 use super::place::{SourceFolder, count_data_files, folders_of, read_schema, shown};
 use super::{FilesOf, LeftOut, LeftOutReason, SourceOptions, Sources, SstableFile, TableFiles, medusa};
 use crate::error::ImportError;
@@ -31,13 +32,14 @@ pub(super) fn find(options: &SourceOptions) -> Result<Sources, ImportError> {
             add_schema(&mut sources.schemas, schema);
         }
         leave_out(&mut sources.left_out, &layout)?;
-        for folder in &layout.tables {
-            let own = read_schema(&*folder.folder)?;
+        let contents = in_parallel(&layout.tables, |of| {
+            Ok::<_, ImportError>((read_schema(&*of.folder)?, sstables(&of.folder)?))
+        })?;
+        for (folder, (own, sstables)) in layout.tables.iter().zip(contents) {
             if let Some(schema) = &own {
                 add_schema(&mut sources.schemas, schema);
             }
             let name = name_of(folder, own.iter().chain(&layout.schemas))?;
-            let sstables = sstables(&folder.folder)?;
             let generations = tables.entry(name).or_default();
             generations.entry(folder.id).or_default().extend(sstables);
         }

@@ -7,12 +7,14 @@
 //! - `place`: the trait of folders, and those of the file system;
 //! - `layout`: the folders of Cassandra and copies;
 //! - `medusa`: the folders of a backup of Medusa;
-//! - `collect`: the tables of all sources.
+//! - `collect`: the tables of all sources;
+//! - `parallel`: work that waits for the storage.
 
 mod collect;
 mod folder_name;
 mod layout;
 mod medusa;
+mod parallel;
 mod place;
 
 #[cfg(test)]
@@ -24,6 +26,7 @@ use std::sync::Arc;
 use helenus_sstable::{Descriptor, SsTable};
 use uuid::Uuid;
 
+use self::parallel::in_parallel;
 pub use self::place::SourceFolder;
 
 use crate::error::ImportError;
@@ -143,7 +146,7 @@ impl TableFiles {
     /// # Errors
     /// If a component is missing or corrupt, or the partitioner isn't Murmur3.
     pub fn open(&self) -> Result<Vec<SsTable>, ImportError> {
-        self.sstables.iter().map(SstableFile::open).collect()
+        in_parallel(&self.sstables, SstableFile::open)
     }
 }
 

@@ -60,7 +60,7 @@ async fn why_away(bucket: &Bucket) -> Option<String> {
 }
 
 /// Returns true if a later request may succeed despite this error.
-pub(crate) fn may_pass(error: &Error) -> bool {
+pub fn may_pass(error: &Error) -> bool {
     let text = chain(error);
     if CREDENTIAL_SERVICES.iter().any(|address| text.contains(address)) {
         return false;

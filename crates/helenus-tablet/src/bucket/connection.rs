@@ -116,8 +116,11 @@ impl Bucket {
 }
 
 /// Creates a client for the location that `setting` names. Its requests are not counted, and objects are returned as stored. No request is
-/// sent yet.
-pub(crate) fn plain_client(setting: &str, url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
+/// sent yet. Endpoint and credentials come from the environment.
+///
+/// # Errors
+/// The URL or the environment is invalid.
+pub fn plain_client(setting: &str, url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
     client_of(setting, url, None, RETRIES)
 }
 

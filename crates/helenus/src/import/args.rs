@@ -13,12 +13,13 @@ use crate::shell::ConnectionArgs;
 /// meanwhile: the newest write of a cell wins.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1\n  helenus import --from /mnt/copies/shop --to 10.0.0.1\n  helenus import --from /mnt/node1/data --snapshot monday --dry-run\n  helenus import --from /mnt/medusa/live --backup 202611300200 --to 10.0.0.1\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1 --verify"
+    after_help = "Examples:\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1\n  helenus import --from /mnt/copies/shop --to 10.0.0.1\n  helenus import --from /mnt/node1/data --snapshot monday --dry-run\n  helenus import --from s3://backups/live --backup 202611300200 --to 10.0.0.1\n  helenus import --from /mnt/node1/data --from /mnt/node2/data --snapshot monday --to 10.0.0.1 --verify"
 )]
 pub struct ImportArgs {
-    /// A data folder of Cassandra, a folder of SSTables with schema.cql, or a storage of Medusa; may be given several times
-    #[arg(long, value_name = "DIR", required = true)]
-    pub from: Vec<PathBuf>,
+    /// A data folder of Cassandra, a folder of SSTables with schema.cql, or a storage of Medusa: a path, s3://bucket/prefix,
+    /// gs://bucket/prefix or az://container/prefix; may be given several times
+    #[arg(long, value_name = "PLACE", required = true)]
+    pub from: Vec<String>,
     /// The snapshot to read, by its name [default: the live files]
     #[arg(long, value_name = "NAME")]
     pub snapshot: Option<String>,

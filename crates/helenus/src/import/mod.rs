@@ -4,6 +4,7 @@
 //! idempotent: they carry the timestamps of the source, so any of them may be sent again.
 //!
 //! - `args`: the options;
+//! - `from`: the places of the sources, with those in a `bucket`;
 //! - `target`: the connection, and the target's schema;
 //! - `prepare`: the schema's part of the work;
 //! - `transfer`: the rows' part, with `pipeline`, `sender`, `window`, `pace` and `progress`;
@@ -13,6 +14,8 @@
 
 mod args;
 mod pace;
+mod bucket;
+mod from;
 mod pipeline;
 mod prepare;
 mod progress;
@@ -25,12 +28,10 @@ mod verify;
 mod window;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use helenus_import::schema::SourceSchema;
-use helenus_import::source::{FilesOf, SourceFolder, SourceOptions, Sources};
-use helenus_sstable::LocalFolder;
+use helenus_import::source::{FilesOf, SourceOptions, Sources};
 
 pub use args::ImportArgs;
 use report::Report;
@@ -55,7 +56,7 @@ pub fn run(args: &ImportArgs) -> Result<ExitCode> {
 
 /// Compares the sources with the target. Returns true if they are equal.
 fn verify(args: &ImportArgs, interrupt: &Interrupt) -> Result<bool> {
-    let (mut sources, schema) = find(args)?;
+    let (mut sources, schema) = find(args, interrupt)?;
     let mut target = Target::connect(&args.to, &args.connection, interrupt)?;
     interrupt.catch()?;
     let prepared = prepare::prepare(args, &mut sources, &schema, Some(&mut target))?;
@@ -63,20 +64,14 @@ fn verify(args: &ImportArgs, interrupt: &Interrupt) -> Result<bool> {
 }
 
 /// Finds the SSTables and the schema of the sources, without views.
-fn find(args: &ImportArgs) -> Result<(Sources, SourceSchema)> {
+fn find(args: &ImportArgs, interrupt: &Interrupt) -> Result<(Sources, SourceSchema)> {
     let files = match (&args.backup, &args.snapshot) {
         (Some(backup), _) => FilesOf::MedusaBackup(backup.clone()),
         (None, Some(tag)) => FilesOf::Snapshot(tag.clone()),
         (None, None) => FilesOf::Live,
     };
-    let folders = args
-        .from
-        .iter()
-        .map(|path| Arc::new(LocalFolder::new(path)) as Arc<dyn SourceFolder>);
-    let mut sources = Sources::find(&SourceOptions {
-        folders: folders.collect(),
-        files,
-    })?;
+    let folders = from::folders(&args.from, interrupt)?;
+    let mut sources = Sources::find(&SourceOptions { folders, files })?;
     let schema = SourceSchema::read(&sources.schemas)?;
     for view in schema.views.keys() {
         sources.leave_out_view(view);
@@ -85,7 +80,7 @@ fn find(args: &ImportArgs) -> Result<(Sources, SourceSchema)> {
 }
 
 fn import(args: &ImportArgs, interrupt: &Interrupt) -> Result<ExitCode> {
-    let (mut sources, schema) = find(args)?;
+    let (mut sources, schema) = find(args, interrupt)?;
     let mut target = match args.to.is_empty() {
         true if args.dry_run => None,
         true => bail!("give --to HOST, the node that takes the rows, or --dry-run"),

@@ -131,12 +131,12 @@ impl State {
 
 /// Returns the options that determine the rows and their target.
 fn command(args: &ImportArgs) -> String {
-    let full = |path: &PathBuf| fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-    let mut from: Vec<String> = args
-        .from
-        .iter()
-        .map(|path| full(path).display().to_string())
-        .collect();
+    // URLs are no paths, and stay as they are.
+    let full = |place: &String| match fs::canonicalize(place) {
+        Ok(path) => path.display().to_string(),
+        Err(_) => place.clone(),
+    };
+    let mut from: Vec<String> = args.from.iter().map(full).collect();
     from.sort();
     let mut to = args.to.clone();
     to.sort();

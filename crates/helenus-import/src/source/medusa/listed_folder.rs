@@ -23,11 +23,11 @@ impl ListedFolder {
     /// Compares a folder with the sizes of its files in a manifest. `manifest` is the path of that.
     pub(super) fn check(
         folder: Arc<dyn SourceFolder>,
-        sizes: BTreeMap<String, u64>,
+        sizes: &BTreeMap<String, u64>,
         manifest: &str,
     ) -> Result<ListedFolder, ImportError> {
         let found: BTreeSet<String> = files_if_exists(&*folder)?.into_iter().collect();
-        for (name, size) in &sizes {
+        for (name, size) in sizes {
             let shown = folder.display_name(name);
             if !found.contains(name) {
                 return Err(ImportError::Refused(format!(
@@ -46,7 +46,7 @@ impl ListedFolder {
         }
         Ok(ListedFolder {
             folder,
-            names: sizes.into_keys().collect(),
+            names: sizes.keys().cloned().collect(),
         })
     }
 }

@@ -27,6 +27,7 @@ use self::manifest::Manifest;
 use super::LeftOutReason;
 use super::folder_name::TableFolderName;
 use super::layout::{Layout, TableFolder};
+use super::parallel::in_parallel;
 use super::place::{
     SourceFolder, count_data_files, files_if_exists, folder_if_exists, folders_of, read_file, read_schema,
     shown,
@@ -57,12 +58,15 @@ pub(super) fn read(source: &Arc<dyn SourceFolder>, backup: &str) -> Result<Layou
         layout.schemas.extend(read_schema(&*node.meta)?);
         let path = node.meta.display_name(MANIFEST);
         let manifest = Manifest::parse(&path, &read_file(&*node.meta, MANIFEST)?, &node.fqdn)?;
-        for (place, sizes) in manifest.folders {
+        let folders: Vec<_> = manifest.folders.into_iter().collect();
+        let listed = in_parallel(&folders, |(place, sizes)| {
             let folder = place
                 .iter()
                 .fold(Arc::clone(&node.folder), |folder, name| folder.folder(name));
-            let listed = ListedFolder::check(folder, sizes, &path)?;
-            layout.add_listed(&place, Arc::new(listed), &path)?;
+            ListedFolder::check(folder, sizes, &path)
+        })?;
+        for ((place, _), folder) in folders.iter().zip(listed) {
+            layout.add_listed(place, Arc::new(folder), &path)?;
         }
     }
     Ok(layout)
