@@ -17,6 +17,8 @@ pub(super) struct Conversion<'a> {
     /// The deletion of the partition or of ranges that covers the row. What it deletes isn't sent: the target may drop a deletion that
     /// covers nothing before the covered cells come.
     pub(super) covering: Option<Deletion>,
+    /// Time in µs. Cells and deletions with lower timestamps are left out. `None` for all.
+    pub(super) since_us: Option<i64>,
     pub(super) statistics: &'a mut Statistics,
 }
 
@@ -27,6 +29,10 @@ impl Conversion<'_> {
         self.head(row, &mut builder);
         let mut hint = 0;
         for deletion in &row.complex_deletions {
+            // A statement that replaces a collection deletes it with a timestamp that is lower by one than that of the new elements.
+            if self.is_older(deletion.time.timestamp_us.saturating_add(1)) {
+                continue;
+            }
             let Some(id) = self.target(&deletion.column, deletion.time.timestamp_us, &mut hint) else {
                 continue;
             };
@@ -37,6 +43,10 @@ impl Conversion<'_> {
         let mut complex: Option<ColumnId> = None;
         hint = 0;
         for cell in &row.cells {
+            if self.is_older(cell.timestamp_us) {
+                self.statistics.cells_before_since += 1;
+                continue;
+            }
             let Some(id) = self.target(&cell.column, cell.timestamp_us, &mut hint) else {
                 continue;
             };
@@ -67,10 +77,14 @@ impl Conversion<'_> {
                 timestamp_us: liveness.timestamp_us,
                 expiry: liveness.expiry.map(expiry_of),
             });
-        if let Some(liveness) = liveness.filter(|liveness| !self.is_covered(liveness.timestamp_us)) {
+        let is_taken = |liveness: &Liveness| {
+            !self.is_covered(liveness.timestamp_us) && !self.is_older(liveness.timestamp_us)
+        };
+        if let Some(liveness) = liveness.filter(is_taken) {
             builder.liveness(liveness);
         }
         let deletion = row.deletion.filter(|deletion| !is_revoked(deletion, liveness));
+        let deletion = deletion.filter(|deletion| !self.is_older(deletion.time.timestamp_us));
         let deletion = deletion.map(|deletion| deletion_of(deletion.time));
         if let Some(deletion) = deletion.filter(|deletion| Some(*deletion) > self.covering) {
             self.statistics.tombstones += 1;
@@ -96,6 +110,10 @@ impl Conversion<'_> {
                 None
             }
         }
+    }
+
+    fn is_older(&self, timestamp_us: i64) -> bool {
+        self.since_us.is_some_and(|since_us| timestamp_us < since_us)
     }
 
     fn is_covered(&self, timestamp_us: i64) -> bool {

@@ -32,6 +32,7 @@ pub(super) fn merge<'a>(
             targets: &input.targets,
             has_liveness: false,
             covering,
+            since_us: None,
             statistics: &mut *statistics,
         };
         conversion.head(row, &mut builder);

@@ -44,7 +44,16 @@ pub struct MergeOptions {
     pub from_token: Option<i64>,
     /// The timestamp in µs of counters' totals. `None` for that of their newest version.
     pub counters_at_us: Option<i64>,
+    /// Time in µs. Cells and deletions with lower timestamps are left out. `None` for all. Counters need all.
+    pub since_us: Option<i64>,
     pub limits: Limits,
+}
+
+impl MergeOptions {
+    /// Returns true if a cell or a deletion of this timestamp is taken.
+    fn takes(&self, timestamp_us: i64) -> bool {
+        self.since_us.is_none_or(|since_us| timestamp_us >= since_us)
+    }
 }
 
 /// The merged partitions of a table, item by item.
@@ -216,7 +225,8 @@ impl Merge {
             Content::Partition(deletion) => *deletion,
             _ => None,
         });
-        self.partition_deletion = deletions.fold(None, Deletion::max);
+        let newest = deletions.fold(None, Deletion::max);
+        self.partition_deletion = newest.filter(|deletion| self.options.takes(deletion.timestamp_us));
         self.token = Some(first.token);
         self.last_range = None;
         self.statistics.partitions += 1;
@@ -242,6 +252,7 @@ impl Merge {
                 targets: &input.targets,
                 has_liveness: self.layout.has_liveness,
                 covering,
+                since_us: self.options.since_us,
                 statistics: &mut self.statistics,
             };
             packed.extend(conversion.pack(row));
@@ -294,7 +305,8 @@ impl Merge {
                 },
             );
         }
-        if let (Some(time), Some(input)) = (marker.start, self.inputs.get_mut(index)) {
+        let start = marker.start.filter(|time| self.options.takes(time.timestamp_us));
+        if let (Some(time), Some(input)) = (start, self.inputs.get_mut(index)) {
             let start = TransferBound {
                 values,
                 is_inclusive: head::starts_inclusive(kind),

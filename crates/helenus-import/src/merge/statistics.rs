@@ -13,6 +13,8 @@ pub struct Statistics {
     pub tombstones: u64,
     /// Cells from before the drop of a column that exists again.
     pub cells_before_drop: u64,
+    /// Cells from before the time from which on cells are taken.
+    pub cells_before_since: u64,
     /// Cells that a deletion of their partition or range covers, and that aren't sent.
     pub shadowed: u64,
     /// Counters with a total.
@@ -45,6 +47,7 @@ impl Statistics {
             cells: self.cells - earlier.cells,
             tombstones: self.tombstones - earlier.tombstones,
             cells_before_drop: self.cells_before_drop - earlier.cells_before_drop,
+            cells_before_since: self.cells_before_since - earlier.cells_before_since,
             shadowed: self.shadowed - earlier.shadowed,
             counters: self.counters - earlier.counters,
             left_out: self
@@ -64,6 +67,7 @@ impl AddAssign<&Statistics> for Statistics {
         self.cells += other.cells;
         self.tombstones += other.tombstones;
         self.cells_before_drop += other.cells_before_drop;
+        self.cells_before_since += other.cells_before_since;
         self.shadowed += other.shadowed;
         self.counters += other.counters;
         if self.left_out.len() < other.left_out.len() {

@@ -69,6 +69,16 @@ pub struct TableFiles {
     pub sstables: Vec<SstableFile>,
 }
 
+/// The open SSTables of a table.
+#[derive(Default)]
+pub struct OpenFiles {
+    pub sstables: Vec<SsTable>,
+    /// The file of each.
+    pub files: Vec<SstableFile>,
+    /// Number of SSTables that are not open, because all that they hold is older.
+    pub older: usize,
+}
+
 /// An SSTable that is complete and in a version that can be read.
 #[derive(Clone, Debug)]
 pub struct SstableFile {
@@ -141,12 +151,37 @@ impl TableFiles {
         self.sstables.iter().map(|file| file.data_bytes).sum()
     }
 
-    /// Opens all SSTables.
+    /// Opens all SSTables but those whose newest write or deletion is older than `since_us`. `None` for all.
     ///
     /// # Errors
     /// If a component is missing or corrupt, or the partitioner isn't Murmur3.
-    pub fn open(&self) -> Result<Vec<SsTable>, ImportError> {
-        in_parallel(&self.sstables, SstableFile::open)
+    pub fn open(&self, since_us: Option<i64>) -> Result<OpenFiles, ImportError> {
+        let opened = in_parallel(&self.sstables, |file| {
+            let sstable = file.open()?;
+            // Statistics without a summary don't say.
+            let newest_us = match since_us {
+                Some(_) => sstable
+                    .statistics()
+                    .summary()?
+                    .map(|summary| summary.max_timestamp_us),
+                None => None,
+            };
+            let is_older = newest_us
+                .zip(since_us)
+                .is_some_and(|(newest_us, since_us)| newest_us < since_us);
+            Ok::<_, ImportError>((!is_older).then_some(sstable))
+        })?;
+        let mut open = OpenFiles::default();
+        for (file, sstable) in self.sstables.iter().zip(opened) {
+            match sstable {
+                Some(sstable) => {
+                    open.sstables.push(sstable);
+                    open.files.push(file.clone());
+                }
+                None => open.older += 1,
+            }
+        }
+        Ok(open)
     }
 }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use helenus_import::TableName;
+use super::since::Since;
 
 use crate::shell::ConnectionArgs;
 
@@ -26,6 +27,9 @@ pub struct ImportArgs {
     /// The backup of Medusa to read, by its name; --from is the storage, or the folder of one node in it
     #[arg(long, value_name = "NAME", conflicts_with = "snapshot")]
     pub backup: Option<String>,
+    /// Import only cells written, and deletions made, at this time or later: such as '2026-11-30 14:00:00' (UTC), or microseconds since 1970
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<Since>,
     /// A node that takes the rows, as HOST or HOST:PORT; may be given several times
     #[arg(long, value_name = "HOST")]
     pub to: Vec<String>,

@@ -9,18 +9,20 @@
 //! - `prepare`: the schema's part of the work;
 //! - `transfer`: the rows' part, with `pipeline`, `sender`, `window`, `pace` and `progress`;
 //! - `state`: the file to go on from;
+//! - `since`: the time of a second import;
 //! - `report`: the result;
 //! - `verify`: the comparison of source and target, which sends nothing.
 
 mod args;
-mod pace;
 mod bucket;
 mod from;
+mod pace;
 mod pipeline;
 mod prepare;
 mod progress;
 mod report;
 mod sender;
+mod since;
 mod state;
 pub mod target;
 mod transfer;

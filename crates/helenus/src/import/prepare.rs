@@ -8,6 +8,7 @@ use helenus_import::schema::{LiveSchema, Plan, PlanOptions, SourceSchema, TableS
 use helenus_import::source::Sources;
 
 use super::args::ImportArgs;
+use super::since;
 use super::target::Target;
 
 /// The tables before their rows are imported, and the schema's part of the report.
@@ -101,6 +102,7 @@ pub fn prepare(
 
 fn without_target(args: &ImportArgs, sources: &Sources, schema: &SourceSchema) -> Result<Prepared> {
     let mut report = SchemaReport {
+        check_since(args, name, &known)?;
         is_dry: true,
         ..SchemaReport::default()
     };
@@ -120,11 +122,21 @@ fn without_target(args: &ImportArgs, sources: &Sources, schema: &SourceSchema) -
 
 fn planned(args: &ImportArgs, sources: &Sources, schema: &SourceSchema, live: &LiveSchema) -> Plan {
     let options = PlanOptions {
+        check_since(args, name, &known)?;
         is_wanted: &|name| args.is_wanted(name),
         with_data: sources.tables.keys().cloned().collect(),
     };
     plan(schema, live, &options)
 }
+/// Refuses `--since` for counters, before any row is sent.
+fn check_since(args: &ImportArgs, name: &TableName, known: &KnownShapes) -> Result<()> {
+    let shape = known.target.as_ref().or(known.source.as_ref());
+    match args.since {
+        Some(_) if shape.is_some_and(TableShape::is_counter) => Err(since::refused_counters(name)),
+        _ => Ok(()),
+    }
+}
+
 
 /// Compares all tables that schema.cql and the target have.
 fn compare(args: &ImportArgs, schema: &SourceSchema, live: &LiveSchema) -> Result<()> {

@@ -21,6 +21,8 @@ pub struct Report {
 pub struct TableReport {
     pub name: TableName,
     pub sstables: usize,
+    /// SSTables that were not read, because all that they hold is older than `--since`.
+    pub older_sstables: usize,
     pub statistics: Statistics,
     /// Bytes of the files that were read.
     pub bytes: u64,
@@ -79,6 +81,12 @@ impl Report {
                 lines.push(format!(
                     "  left out: {} cells from before their column was dropped",
                     table.statistics.cells_before_drop
+                ));
+            }
+            if table.older_sstables > 0 || table.statistics.cells_before_since > 0 {
+                lines.push(format!(
+                    "  left out: {} SSTables, and {} cells in others, from before --since",
+                    table.older_sstables, table.statistics.cells_before_since
                 ));
             }
         }
@@ -143,12 +151,14 @@ impl TableReport {
             "keyspace": self.name.keyspace,
             "table": self.name.table,
             "sstables": self.sstables,
+            "older_sstables": self.older_sstables,
             "partitions": self.statistics.partitions,
             "rows": self.statistics.rows,
             "cells": self.statistics.cells,
             "tombstones": self.statistics.tombstones,
             "counters": self.statistics.counters,
             "cells_before_drop": self.statistics.cells_before_drop,
+            "cells_before_since": self.statistics.cells_before_since,
             "shadowed": self.statistics.shadowed,
             "bytes": self.bytes,
             "seconds": self.time.as_secs_f64(),

@@ -16,6 +16,7 @@ use super::pipeline::{self, Job, SENDERS};
 use super::prepare::KnownShapes;
 use super::progress::Progress;
 use super::report::{Report, TableReport};
+use super::since;
 use super::state::State;
 use super::target::Target;
 use super::window::Window;
@@ -87,12 +88,16 @@ impl TableImport<'_> {
         report: &mut Report,
     ) -> Result<()> {
         let started = Instant::now();
-        let mut sstables = self.files.open()?;
+        let since_us = self.args.since.map(|since| since.us);
+        let mut open = self.files.open(since_us)?;
         let shapes = KnownTable {
             target: known.target.as_ref(),
             source: known.source.as_ref(),
         };
-        let layout = TableLayout::new(self.name, &mut sstables, shapes)?;
+        let layout = TableLayout::new(self.name, &mut open.sstables, shapes)?;
+        if since_us.is_some() && layout.is_counter {
+            return Err(since::refused_counters(self.name));
+        }
         let from_token = state.as_ref().and_then(|state| state.resume_token(self.name));
         let mut target = target.filter(|_| !self.args.dry_run);
         let counters_at_us = match &mut target {
@@ -102,11 +107,13 @@ impl TableImport<'_> {
         let options = MergeOptions {
             from_token,
             counters_at_us,
+            since_us,
             ..MergeOptions::default()
         };
         let mut table = TableReport {
             name: self.name.clone(),
-            sstables: sstables.len(),
+            sstables: open.sstables.len(),
+            older_sstables: open.older,
             statistics: Statistics::default(),
             bytes: 0,
             time: Duration::ZERO,
@@ -115,7 +122,7 @@ impl TableImport<'_> {
             is_complete: false,
         };
         let statement = layout.statement();
-        let merge = Merge::open(Arc::new(layout), &sstables, &self.files.sstables, options)?;
+        let merge = Merge::open(Arc::new(layout), &open.sstables, &open.files, options)?;
         let batches = Batches::new(merge, BATCH_BYTES);
         let result = match target {
             None => self.read_all(batches, &mut table),

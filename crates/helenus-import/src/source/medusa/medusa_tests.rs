@@ -110,7 +110,7 @@ fn count(sources: &Sources) -> usize {
     assert_eq!(sources.schemas.len(), 1);
     let files = &sources.tables[&TableName::new("shop", "users")];
     assert_eq!(files.id.unwrap().simple().to_string(), ID);
-    files.open().unwrap().len()
+    files.open(None).unwrap().sstables.len()
 }
 
 #[test]

@@ -103,19 +103,19 @@ impl TableVerification<'_> {
             bail!("{name}: the target has no such table; import it first, or leave it out with --exclude");
         };
         let started = Instant::now();
-        let mut sstables = self.files.open()?;
+        let since_us = self.args.since.map(|since| since.us);
+        let mut open = self.files.open(since_us)?;
         let shapes = KnownTable {
             target: Some(shape),
             source: known.source.as_ref(),
         };
-        let layout = Arc::new(TableLayout::new(name, &mut sstables, shapes)?);
+        let layout = Arc::new(TableLayout::new(name, &mut open.sstables, shapes)?);
         let selection = Selection::new(&layout, shape)?;
-        let merge = Merge::open(
-            Arc::clone(&layout),
-            &sstables,
-            &self.files.sstables,
-            MergeOptions::default(),
-        )?;
+        let options = MergeOptions {
+            since_us,
+            ..MergeOptions::default()
+        };
+        let merge = Merge::open(Arc::clone(&layout), &open.sstables, &open.files, options)?;
         let mut reader = self.reader();
         let rows = SelectedRows::new(&mut reader, &selection);
         let mut join = Join::new(merge, Arc::clone(&layout), rows, now_s);
