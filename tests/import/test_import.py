@@ -43,9 +43,7 @@ def test_answers_are_those_of_cassandra(release, node):
     more = ["--exclude", f"{features.KEYSPACE}.viewed"] if release.version == "3.11.10" else []
     run_import(node, data.data, "--snapshot", MONDAY, *more)
     check_agreement(data.answers(), node)
-    # The verification does not support compact tables yet, which only 3.11 has.
-    if not release.version.startswith("3."):
-        run_import(node, data.data, "--snapshot", MONDAY, "--verify", *more)
+    run_import(node, data.data, "--snapshot", MONDAY, "--verify", *more)
 
 
 def test_view_that_passes_for_a_table_is_refused(node):

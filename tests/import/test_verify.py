@@ -1,14 +1,16 @@
 """`helenus import --verify` finds and names each difference between small SSTables and a node, and nothing else."""
 
 import json
+import shutil
 import subprocess
 
 import pytest
 
+import cassandras
 import features
 import helenus
 from importing import TIMEOUT_S, command, run_import
-from test_golden import RELEASE, WHOLE, laid_out, statements
+from test_golden import FILES, RELEASE, WHOLE, laid_out, statements
 
 pytestmark = pytest.mark.process
 
@@ -112,3 +114,32 @@ def mentioned(text, number):
     """Returns the text of a cell, which begins with the number."""
     assert text.startswith(f"{number} written at ")
     return text
+
+
+def test_compact_table_without_last_clustering_is_compared(session, tmp_path):
+    """A row of a compact table may lack its last clustering columns, and is a prefix of others."""
+    table = f"{KEYSPACE}.compact_dense"
+    [create] = [statement for statement in features.schema(cassandras.release_named("3.11")) if statement.startswith("CREATE TABLE compact_dense")]
+    session.execute(create)
+    shutil.copytree(FILES / "me/compact_dense", tmp_path / f"me/{KEYSPACE}/compact_dense-{'0' * 32}")
+    run_import(session.node, tmp_path / "me", "--no-schema")
+    report = verify(session, tmp_path / "me")
+    assert report["differences"] == 0 and report["tables"][0]["rows"] > 0
+    session.execute(f"DELETE FROM {table} WHERE k = 1 AND c = 7 AND d = 'none'")
+    session.execute(f"INSERT INTO {table} (k, c, d, v) VALUES (1, 7, '', 1)")
+    session.execute(f"UPDATE {table} USING TIMESTAMP {features.NOW_US} SET v = 8 WHERE k = 1 AND c = 2 AND d = 'x'")
+    assert verify(session, tmp_path / "me", exit_code=1)["differences"] == 1
+    session.execute(f"DELETE FROM {table} WHERE k = 1 AND c = 7")
+    found = {(difference["key"], difference["problem"]) for difference in named(verify(session, tmp_path / "me", exit_code=1))}
+    assert ("k = 1, c = 7", "the row is missing on the target") in found
+
+
+@pytest.mark.parametrize("name", ["compact_keys", "compact_static"])
+def test_compact_table_without_rows_is_compared(name, session, tmp_path):
+    """Hidden columns can't be selected."""
+    [create] = [statement for statement in features.schema(cassandras.release_named("3.11")) if statement.startswith(f"CREATE TABLE {name} ")]
+    session.execute(create)
+    folder = tmp_path / f"me/{KEYSPACE}/{name}-{'0' * 32}"
+    folder.mkdir(parents=True)
+    (folder / "schema.cql").write_text(create.replace(name, f"{KEYSPACE}.{name}") + ";")
+    assert verify(session, tmp_path / "me")["differences"] == 0

@@ -69,6 +69,25 @@ impl TableShape {
         columns
     }
 
+    /// Returns true for a table WITH COMPACT STORAGE and without clustering columns of its own. Its columns are static, and its rows are
+    /// hidden, because only Thrift clients wrote them.
+    pub fn is_static_compact(&self) -> bool {
+        self.is_compact
+            && self
+                .columns
+                .values()
+                .any(|column| column.role == ColumnRole::Static)
+    }
+
+    /// Returns true for a column of a compact table that no statement can name.
+    pub fn is_hidden(&self, column: &ColumnShape) -> bool {
+        match column.role {
+            ColumnRole::PartitionKey(_) | ColumnRole::Static => false,
+            ColumnRole::Clustering(_) => self.is_static_compact(),
+            ColumnRole::Regular => self.is_static_compact() || self.is_compact && column.ty == CqlType::EMPTY,
+        }
+    }
+
     /// Returns true if the table has counters.
     pub fn is_counter(&self) -> bool {
         self.columns.values().any(|column| column.ty.is_counter())

@@ -10,7 +10,7 @@ use crate::schema::TableShape;
 use crate::schema::compare::fits;
 use crate::table_name::TableName;
 
-/// Returns the order of the table's rows. All SSTables must have the same.
+/// Returns the order of the table's rows. All SSTables must have the same. Without SSTables, that of the schema is returned.
 pub(super) fn key_layout(
     name: &TableName,
     sstables: &[SsTable],
@@ -29,10 +29,9 @@ pub(super) fn key_layout(
             check_clustering(sstable, shape).map_err(refused)?;
         }
         let types = &sstable.header().clustering_types;
-        let of_file = types.iter().map(|column| match column.is_reversed {
-            true => (column.ty.clone(), Order::Desc),
-            false => (column.ty.clone(), Order::Asc),
-        });
+        let of_file = types
+            .iter()
+            .map(|column| order_of(&column.ty, column.is_reversed));
         let of_file = KeyLayout::new(of_file.collect());
         match &layout {
             None => layout = Some(of_file),
@@ -44,7 +43,22 @@ pub(super) fn key_layout(
             }
         }
     }
-    Ok(layout.unwrap_or_else(|| KeyLayout::new(Vec::new())))
+    Ok(layout.unwrap_or_else(|| {
+        let columns = shape.map(|shape| shape.key_columns(true)).unwrap_or_default();
+        KeyLayout::new(
+            columns
+                .into_iter()
+                .map(|(_, column)| order_of(&column.ty, column.is_descending))
+                .collect(),
+        )
+    }))
+}
+
+fn order_of(ty: &CqlType, is_descending: bool) -> (CqlType, Order) {
+    match is_descending {
+        true => (ty.clone(), Order::Desc),
+        false => (ty.clone(), Order::Asc),
+    }
 }
 
 fn has_same_order(left: &KeyLayout, right: &KeyLayout) -> bool {

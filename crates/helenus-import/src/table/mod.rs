@@ -31,6 +31,8 @@ pub struct TableColumn {
     pub ty: CqlType,
     /// Time in µs up to which cells are deleted, because the column was dropped and added again. `None` if it never was.
     pub dropped_us: Option<i64>,
+    /// True if no statement can name the target's column, as in compact tables.
+    pub is_hidden: bool,
 }
 
 /// A column whose cells are left out.
@@ -52,6 +54,8 @@ pub struct TableLayout {
     pub is_counter: bool,
     /// False for tables of counters and compact tables, whose rows exist by their cells alone.
     pub has_liveness: bool,
+    /// True for a compact table of which only the static row can be read.
+    pub has_hidden_rows: bool,
 }
 
 /// The known columns of a table, beside those of its SSTables.
@@ -97,6 +101,7 @@ impl TableLayout {
             left_out: Vec::new(),
             is_counter: false,
             has_liveness: true,
+            has_hidden_rows: known.target.is_some_and(TableShape::is_static_compact),
         };
         let mut columns: BTreeMap<String, TableColumn> = BTreeMap::new();
         for sstable in sstables.iter() {
@@ -207,6 +212,10 @@ impl TableLayout {
                 )));
             }
         }
+        let of_target = known
+            .target
+            .and_then(|shape| Some((shape, shape.columns.get(name)?)));
+        let is_hidden = of_target.is_some_and(|(shape, column)| shape.is_hidden(column));
         let wanted = wanted.map_or_else(|| ty.clone(), |wanted| wanted.ty.clone());
         let Some(before) = columns.get_mut(name) else {
             let column = TableColumn {
@@ -214,6 +223,7 @@ impl TableLayout {
                 kind: column.kind,
                 ty: wanted,
                 dropped_us,
+                is_hidden,
             };
             columns.insert(column.name.clone(), column);
             return Ok(());

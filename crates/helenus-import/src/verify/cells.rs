@@ -59,7 +59,7 @@ pub struct SourceCells {
     deletion: Option<Deletion>,
     /// Deletions of whole collections.
     of_columns: BTreeMap<ColumnId, Deletion>,
-    /// Time in s at which the row's liveness ends: `None` without a liveness, and `i64::MAX` without a TTL.
+    /// Time in s up to which the row exists without its compared cells: `None` without a liveness and hidden cells, `i64::MAX` without a TTL.
     pub alive_until_s: Option<i64>,
 }
 
@@ -82,6 +82,7 @@ impl SourceCells {
             .map(|liveness| liveness.expiry.map_or(i64::MAX, |expiry| expiry.expires_at_s));
         for (column, data) in &row.columns {
             match data {
+                ColumnData::Simple(cell) if is_hidden(layout, *column) => source.add_hidden(*column, cell),
                 ColumnData::Simple(cell) => source.add(*column, None, cell),
                 ColumnData::Complex(complex) => {
                     if let Some(deletion) = complex.deletion {
@@ -111,6 +112,17 @@ impl SourceCells {
     fn is_deleted(&self, column: Option<ColumnId>, written_us: i64) -> bool {
         let of_column = column.and_then(|column| self.of_columns.get(&column).copied());
         Deletion::max(self.deletion, of_column).is_some_and(|deletion| deletion.deletes(written_us))
+    }
+
+    /// Notes that a row exists because of a cell that CQL doesn't return, as in compact tables.
+    fn add_hidden(&mut self, column: ColumnId, cell: &Cell) {
+        let is_deleted = self.is_deleted(Some(column), cell.timestamp_us);
+        let cell = of_packed(cell);
+        if !is_deleted && !cell.is_tombstone {
+            self.alive_until_s = self
+                .alive_until_s
+                .max(Some(cell.expires_at_s.unwrap_or(i64::MAX)));
+        }
     }
 
     fn add(&mut self, column: ColumnId, path: Option<Bytes>, cell: &Cell) {
@@ -262,6 +274,11 @@ fn list_place(column: ColumnId, written_us: i64, value: &[u8], is_known: impl Fn
         }
         number += 1;
     }
+}
+
+fn is_hidden(layout: &TableLayout, column: ColumnId) -> bool {
+    let column = layout.columns.get(column.0 as usize);
+    column.is_some_and(|column| column.is_hidden)
 }
 
 fn is_list(layout: &TableLayout, column: ColumnId) -> bool {

@@ -205,6 +205,8 @@ impl<T: TargetRows> Join<T> {
                     partition.static_row = Some(row);
                 }
             }
+            // CQL returns only the static row of such a table.
+            TransferItem::Row { .. } | TransferItem::RangeDeletion { .. } if self.layout.has_hidden_rows => {}
             TransferItem::Row { clustering, row } => self.row(clustering, row)?,
             TransferItem::RangeDeletion { start, end, deletion } => self.range(&start, &end, deletion)?,
         }

@@ -23,6 +23,7 @@ fn layout() -> TableLayout {
         kind: ColumnKind::Regular,
         ty,
         dropped_us: None,
+        is_hidden: false,
     };
     TableLayout {
         name: TableName::new("ks", "t"),
@@ -31,6 +32,7 @@ fn layout() -> TableLayout {
         left_out: Vec::new(),
         is_counter: false,
         has_liveness: true,
+        has_hidden_rows: false,
     }
 }
 
@@ -137,6 +139,26 @@ fn live_row_must_exist() {
     });
     let source = SourceCells::new(&layout(), Some(builder.row()), covering);
     assert_eq!(compare_row(&source, None, NOW_S), Outcome::default());
+}
+
+#[test]
+fn hidden_cell_only_makes_the_row() {
+    let mut layout = layout();
+    layout.columns[0].is_hidden = true;
+    let compare = |builder: &RowBuilder, target: Option<&TargetCells>| {
+        let source = SourceCells::new(&layout, Some(builder.row()), None);
+        let outcome = compare_row(&source, target, NOW_S);
+        outcome
+            .differences
+            .iter()
+            .map(|found| found.kind)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(compare(&live(1, 10), Some(&TargetCells::default())), []);
+    assert_eq!(compare(&live(1, 10), None), [Kind::MissingRow]);
+    let mut deleted = RowBuilder::new();
+    deleted.cell(ColumnId(0), Cell::tombstone(10, 0));
+    assert_eq!(compare(&deleted, None), []);
 }
 
 #[test]

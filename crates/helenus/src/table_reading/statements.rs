@@ -19,6 +19,8 @@ pub struct ReadStatements {
     pub row: String,
     /// Reads the first row of a partition, which has the static columns.
     pub first_row: String,
+    /// Read the first row of the first 1, 2, … clustering columns, but not of all of them. Rows of compact tables may lack the last ones.
+    pub prefixes: Vec<String>,
 }
 
 impl ReadStatements {
@@ -49,6 +51,9 @@ impl ReadStatements {
             range: format!("{select} {token} > ? AND {token} <= ?"),
             row: format!("{select} {}", equal(&key)),
             first_row: format!("{select} {} LIMIT 1", equal(partition)),
+            prefixes: (partition_len + 1..key.len())
+                .filter_map(|len| Some(format!("{select} {} LIMIT 1", equal(key.get(..len)?))))
+                .collect(),
         }
     }
 }

@@ -23,7 +23,7 @@ use helenus_import::TableName;
 use helenus_import::merge::{Merge, MergeOptions};
 use helenus_import::source::{Sources, TableFiles};
 use helenus_import::table::{KnownTable, TableLayout};
-use helenus_import::verify::{Join, Suspect};
+use helenus_import::verify::{Join, Suspect, TargetRow};
 
 use self::differences::Named;
 use self::report::{TableVerified, VerifyReport};
@@ -187,17 +187,14 @@ impl SecondLook<'_> {
     }
 
     fn look_at(&mut self, suspect: &Suspect, verified: &mut TableVerified) -> Result<()> {
-        let mut values = self.selection.key_values(&suspect.key)?;
-        let statement = match &suspect.clustering {
-            None => &self.selection.statements.first_row,
-            Some(clustering) => {
-                values.extend(clustering.iter().cloned());
-                &self.selection.statements.row
-            }
-        };
+        let clustering = suspect.clustering.as_deref();
+        let (statement, values) = self.selection.row_statement(&suspect.key, clustering)?;
         let row = self.reader.first_row(statement, &values)?;
         let row = row.map(|(row, read_at_s)| self.selection.decode(row, read_at_s));
-        let outcome = suspect.compare(self.layout, row.transpose()?.as_ref(), now_s())?;
+        // The first row of a prefix may be another one.
+        let is_suspect = |row: &TargetRow| clustering.is_none() || row.clustering.as_deref() == clustering;
+        let row = row.transpose()?.filter(is_suspect);
+        let outcome = suspect.compare(self.layout, row.as_ref(), now_s())?;
         if outcome.differences.is_empty() {
             verified.settled += 1;
             return Ok(());

@@ -22,6 +22,8 @@ pub struct Selection {
     keys: Vec<(String, CqlType)>,
     partition_keys: usize,
     columns: Vec<Selected>,
+    /// True for a compact table of which only the static row can be read.
+    has_hidden_rows: bool,
     pub statements: ReadStatements,
 }
 
@@ -38,20 +40,20 @@ impl Selection {
     pub fn new(layout: &TableLayout, shape: &TableShape) -> Result<Selection> {
         let keys = |is_clustering| {
             let columns = shape.key_columns(is_clustering).into_iter();
+            let columns = columns.filter(|(_, column)| !shape.is_hidden(column));
             columns.map(|(name, column)| (name.clone(), column.ty.clone()))
         };
         let partition_keys = keys(false).count();
-        if keys(true).count() != layout.keys.clustering.len() {
+        let clustering = shape.key_columns(true).len();
+        if clustering != layout.keys.clustering.len() {
             bail!(
-                "{}: the target's table has {} clustering columns, and the SSTables have {}; leave it out with --exclude",
+                "{}: the target's table has {clustering} clustering columns, and the SSTables have {}; leave it out with --exclude",
                 layout.name,
-                keys(true).count(),
                 layout.keys.clustering.len()
             );
         }
         let columns = layout.columns.iter().enumerate();
-        // The hidden column of some compact tables has no values and can't be named.
-        let columns = columns.filter(|(_, column)| column.ty != CqlType::EMPTY && !column.name.is_empty());
+        let columns = columns.filter(|(_, column)| !column.is_hidden);
         let columns = columns.map(|(position, column)| Selected {
             id: ColumnId(u32::try_from(position).unwrap_or(u32::MAX)),
             name: column.name.clone(),
@@ -64,6 +66,7 @@ impl Selection {
             keys,
             partition_keys,
             columns.collect(),
+            layout.has_hidden_rows,
         ))
     }
 
@@ -72,6 +75,7 @@ impl Selection {
         keys: Vec<(String, CqlType)>,
         partition_keys: usize,
         columns: Vec<Selected>,
+        has_hidden_rows: bool,
     ) -> Selection {
         let read = columns.iter().map(|column| ReadColumn {
             name: &column.name,
@@ -84,7 +88,24 @@ impl Selection {
             keys,
             partition_keys,
             columns,
+            has_hidden_rows,
         }
+    }
+
+    /// Returns the statement that reads a row again, and its values.
+    pub fn row_statement(&self, key: &Bytes, clustering: Option<&[Bytes]>) -> Result<(&str, Vec<Bytes>)> {
+        let mut values = self.key_values(key)?;
+        let clustering = clustering.unwrap_or_default();
+        values.extend(clustering.iter().cloned());
+        let statement = match clustering.len() {
+            0 => &self.statements.first_row,
+            len => self
+                .statements
+                .prefixes
+                .get(len - 1)
+                .unwrap_or(&self.statements.row),
+        };
+        Ok((statement, values))
     }
 
     /// Returns the values of the partition key, from its form in SSTables.
@@ -102,7 +123,8 @@ impl Selection {
             .iter()
             .map(|value| value.clone().unwrap_or_default())
             .collect();
-        let is_static_only = !clustering.is_empty() && clustering.iter().all(Option::is_none);
+        let is_static_only =
+            self.has_hidden_rows || !clustering.is_empty() && clustering.iter().all(Option::is_none);
         let mut row = TargetRow {
             key: compose_partition_key(&partition).map_err(|error| anyhow!("{}: {error}", self.name))?,
             clustering: (!is_static_only).then(|| clustering.iter().map_while(Clone::clone).collect()),

@@ -13,6 +13,7 @@ fn selection(keys: &[&str], partition_keys: usize) -> Selection {
         keys.collect(),
         partition_keys,
         vec![column],
+        false,
     )
 }
 
@@ -32,6 +33,23 @@ fn statements_select_times_with_values() {
         statements
             .first_row
             .ends_with("WHERE a = ? AND \"B\" = ? LIMIT 1")
+    );
+}
+
+#[test]
+fn rows_without_last_clustering_are_read_by_prefix() {
+    let selection = selection(&["a", "b", "c"], 1);
+    let key = int(1);
+    let statement = |clustering: &[Bytes]| {
+        let (statement, values) = selection.row_statement(&key, Some(clustering)).unwrap();
+        let (_, filter) = statement.split_once("WHERE ").unwrap();
+        (filter.to_owned(), values.len())
+    };
+    assert_eq!(statement(&[]), ("a = ? LIMIT 1".to_owned(), 1));
+    assert_eq!(statement(&[int(2)]), ("a = ? AND b = ? LIMIT 1".to_owned(), 2));
+    assert_eq!(
+        statement(&[int(2), int(3)]),
+        ("a = ? AND b = ? AND c = ?".to_owned(), 3)
     );
 }
 
