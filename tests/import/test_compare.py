@@ -120,7 +120,7 @@ def test_samples_repeat_with_their_seed(nodes):
 
 def test_unknown_tables_and_hosts_are_refused(nodes):
     a, b = nodes
-    for options, words in ((["--table", "shop.none"], "--table shop.none: neither cluster has such a table"),
+    for options, words in ((["--table", "shop.none"], "--table shop.none: neither cluster has any such table"),
                            (["--a", "127.0.0.1:1"], "side a: no server answers on 127.0.0.1:1")):
         command = [str(helenus.binary()), "compare", "--b", f"{b.host}:{b.port}", *options]
         command += [] if "--a" in options else ["--a", f"{a.host}:{a.port}"]

@@ -15,7 +15,7 @@ from test_golden import FILES, RELEASE, WHOLE, laid_out, statements
 pytestmark = pytest.mark.process
 
 KEYSPACE = features.KEYSPACE
-OPTIONS = ["--recheck-after", "0"]
+OPTIONS = ["--pause", "0s"]
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use helenus_cql::error::Consistency;
 use helenus_import::TableName;
 
 use crate::shell::ConnectionArgs;
+use crate::table_reading::TableFilter;
 
 /// Compares the tables of two running clusters, row by row. Both may be Cassandra, ScyllaDB or Helenus. Clients may write meanwhile: rows
 /// that differ are read again before they are reported. The exit code is 0 if the tables are equal, and 1 if they differ.
@@ -24,15 +24,8 @@ pub struct CompareArgs {
     /// A node of the second cluster
     #[arg(long, value_name = "HOST", required = true)]
     pub b: Vec<String>,
-    /// Compare only the tables of this keyspace; may be given several times [default: all but those of the system]
-    #[arg(long, value_name = "KEYSPACE")]
-    pub keyspace: Vec<String>,
-    /// Compare only this table, as KEYSPACE.TABLE; may be given several times
-    #[arg(long, value_name = "TABLE")]
-    pub table: Vec<String>,
-    /// Leave out this table, as KEYSPACE.TABLE; may be given several times
-    #[arg(long, value_name = "TABLE")]
-    pub exclude: Vec<String>,
+    #[command(flatten)]
+    pub tables: TableFilter,
     /// The share of the token ring to compare, in ranges at random
     #[arg(long, value_name = "PERCENT", default_value = "100%")]
     pub sample: Percent,
@@ -170,32 +163,10 @@ connection_args!(
 );
 
 impl CompareArgs {
-    /// Returns true for a table that the options select.
+    /// Returns true for a table that the options select. Without any, tables of the system are left out.
     pub fn is_wanted(&self, name: &TableName) -> bool {
-        if self.exclude.iter().any(|given| name.is_given_as(given)) {
-            return false;
-        }
-        if self.table.is_empty() && self.keyspace.is_empty() {
-            return !name.keyspace.starts_with("system");
-        }
-        self.keyspace.contains(&name.keyspace) || self.table.iter().any(|given| name.is_given_as(given))
-    }
-
-    /// Refuses names of `--table`, `--exclude` and `--keyspace` that neither cluster has.
-    pub fn check_names<'a>(&self, known: impl Iterator<Item = &'a TableName> + Clone) -> Result<()> {
-        for keyspace in &self.keyspace {
-            if !known.clone().any(|name| name.keyspace == *keyspace) {
-                bail!("--keyspace {keyspace}: neither cluster has a table in such a keyspace");
-            }
-        }
-        for (option, tables) in [("--table", &self.table), ("--exclude", &self.exclude)] {
-            for table in tables {
-                if !known.clone().any(|name| name.is_given_as(table)) {
-                    bail!("{option} {table}: neither cluster has such a table; give KEYSPACE.TABLE");
-                }
-            }
-        }
-        Ok(())
+        let is_of_system = name.keyspace.starts_with("system");
+        self.tables.is_wanted(name) && !(self.tables.is_open() && is_of_system)
     }
 }
 

@@ -113,7 +113,8 @@ fn compare_tables(
     report: &mut Report,
 ) -> Result<()> {
     let known = schema_a.tables.keys().chain(schema_b.tables.keys());
-    args.check_names(known.clone())?;
+    args.tables
+        .check_names(known.clone(), "neither cluster has any")?;
     let mut wanted: Vec<_> = known.filter(|name| args.is_wanted(name)).collect();
     wanted.sort();
     wanted.dedup();

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use helenus_cql::types::CqlType;
-use helenus_cql::value::to_cql_literal;
 use helenus_import::TableName;
 use helenus_import::schema::{ColumnRole, TableShape};
 use helenus_row::key::{compose_partition_key, murmur3_token};
@@ -11,7 +10,7 @@ use helenus_row::{KeyLayout, Order};
 use anyhow::{Result, anyhow};
 
 use super::row::{Cell, Place, TableRow};
-use crate::table_reading::{ReadColumn, ReadStatements};
+use crate::table_reading::{ReadColumn, ReadStatements, shown};
 
 /// A column of the primary key.
 #[derive(Clone, Debug)]
@@ -188,7 +187,8 @@ impl TablePlan {
     /// Returns the primary key of a row in words.
     pub fn key_text(&self, row: &TableRow) -> String {
         let parts = self.key.iter().zip(&row.key);
-        let parts = parts.map(|(key, value)| format!("{} = {}", key.name, literal(&key.ty, value.as_ref())));
+        let parts =
+            parts.map(|(key, value)| format!("{} = {}", key.name, value_text(&key.ty, value.as_ref())));
         parts.collect::<Vec<_>>().join(", ")
     }
 
@@ -197,7 +197,7 @@ impl TablePlan {
         let Some(column) = self.columns.get(position) else {
             return String::new();
         };
-        let mut text = literal(&column.ty, cell.value.as_ref());
+        let mut text = value_text(&column.ty, cell.value.as_ref());
         let written = cell.written.as_ref();
         if let Some(written) = written.and_then(|bytes| <[u8; 8]>::try_from(bytes.as_ref()).ok()) {
             text += &format!(" written at {} us", i64::from_be_bytes(written));
@@ -209,17 +209,8 @@ impl TablePlan {
     }
 }
 
-fn literal(ty: &CqlType, value: Option<&Bytes>) -> String {
-    /// Characters of a value that are shown.
-    const SHOWN: usize = 200;
-    let text = match value {
-        None => return "null".to_owned(),
-        Some(value) => to_cql_literal(ty, value).unwrap_or_else(|_| format!("{} bytes", value.len())),
-    };
-    match text.char_indices().nth(SHOWN) {
-        None => text,
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-    }
+fn value_text(ty: &CqlType, value: Option<&Bytes>) -> String {
+    value.map_or_else(|| "null".to_owned(), |value| shown(ty, value))
 }
 
 /// Returns the reason why rows of tables with these keys can't be compared.

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
-use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use helenus_import::TableName;
-use super::since::Since;
 
+use super::since::Since;
 use crate::shell::ConnectionArgs;
+use crate::table_reading::TableFilter;
 
 /// Brings tables of a Cassandra cluster in, with timestamps, TTLs and tombstones. Give the files of all nodes at once. Clients may write
 /// meanwhile: the newest write of a cell wins.
@@ -33,15 +33,8 @@ pub struct ImportArgs {
     /// A node that takes the rows, as HOST or HOST:PORT; may be given several times
     #[arg(long, value_name = "HOST")]
     pub to: Vec<String>,
-    /// Import only this table, as KEYSPACE.TABLE; may be given several times
-    #[arg(long, value_name = "TABLE")]
-    pub table: Vec<String>,
-    /// Import only the tables of this keyspace; may be given several times
-    #[arg(long, value_name = "KEYSPACE")]
-    pub keyspace: Vec<String>,
-    /// Leave out this table or view, as KEYSPACE.TABLE; may be given several times
-    #[arg(long, value_name = "TABLE")]
-    pub exclude: Vec<String>,
+    #[command(flatten)]
+    pub tables: TableFilter,
     /// Make and compare the schema, and import no rows
     #[arg(long)]
     pub schema_only: bool,
@@ -61,9 +54,9 @@ pub struct ImportArgs {
     /// The number of differences that --verify shows
     #[arg(long, value_name = "N", default_value_t = 100, requires = "verify")]
     pub differences_max: usize,
-    /// The pause before --verify reads rows that differ once more, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds, requires = "verify")]
-    pub recheck_after: f64,
+    /// Time after which --verify reads rows that differ again
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = humantime::parse_duration, requires = "verify")]
+    pub pause: Duration,
     /// The way with counters that have values on the target: replace writes the source's totals over them
     #[arg(long, value_enum, value_name = "WAY")]
     pub counters: Option<Counters>,
@@ -81,14 +74,6 @@ pub struct ImportArgs {
     pub json: bool,
     #[command(flatten)]
     pub connection: ConnectionArgs,
-}
-
-/// Parses a time in seconds, of at most a day.
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err(format!("'{text}' is no time in seconds between 0 and 86400")),
-    }
 }
 
 /// The way with counters that have values on the target.
@@ -118,36 +103,6 @@ impl FromStr for Rate {
             Ok(megabytes) if megabytes > 0.0 && megabytes.is_finite() => Ok(Rate::Fixed(megabytes * 1e6)),
             _ => Err(format!("'{text}' is no rate; use adaptive or MB/s, such as 20")),
         }
-    }
-}
-
-impl ImportArgs {
-    /// Returns true for a table that `--table` or `--keyspace` names, or if neither is given. False for those of `--exclude`.
-    pub fn is_wanted(&self, name: &TableName) -> bool {
-        if self.exclude.iter().any(|given| name.is_given_as(given)) {
-            return false;
-        }
-        if self.table.is_empty() && self.keyspace.is_empty() {
-            return true;
-        }
-        self.keyspace.contains(&name.keyspace) || self.table.iter().any(|given| name.is_given_as(given))
-    }
-
-    /// Refuses names of `--table`, `--exclude` and `--keyspace` that the sources don't have.
-    pub fn check_names<'a>(&self, known: impl Iterator<Item = &'a TableName> + Clone) -> Result<()> {
-        for keyspace in &self.keyspace {
-            if !known.clone().any(|name| name.keyspace == *keyspace) {
-                bail!("--keyspace {keyspace}: the sources have no such keyspace");
-            }
-        }
-        for (option, tables) in [("--table", &self.table), ("--exclude", &self.exclude)] {
-            for table in tables {
-                if !known.clone().any(|name| name.is_given_as(table)) {
-                    bail!("{option} {table}: the sources have no such table; give KEYSPACE.TABLE");
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -45,7 +45,10 @@ pub fn prepare(
     schema: &SourceSchema,
     target: Option<&mut Target>,
 ) -> Result<Prepared> {
-    args.check_names(sources.tables.keys().chain(schema.tables.keys()))?;
+    args.tables.check_names(
+        sources.tables.keys().chain(schema.tables.keys()),
+        "the sources have no",
+    )?;
     let Some(target) = target else {
         return without_target(args, sources, schema);
     };
@@ -77,7 +80,11 @@ pub fn prepare(
         compare(args, schema, &live)?;
     }
     let mut tables = BTreeMap::new();
-    for (name, files) in sources.tables.iter().filter(|(name, _)| args.is_wanted(name)) {
+    for (name, files) in sources
+        .tables
+        .iter()
+        .filter(|(name, _)| args.tables.is_wanted(name))
+    {
         let known = KnownShapes {
             target: live.tables.get(name).cloned(),
             source: schema.shape(name)?,
@@ -95,6 +102,7 @@ pub fn prepare(
             }
             bail!(missing(name, schema));
         }
+        check_since(args, name, &known)?;
         tables.insert(name.clone(), known);
     }
     Ok(Prepared { tables, report })
@@ -102,7 +110,6 @@ pub fn prepare(
 
 fn without_target(args: &ImportArgs, sources: &Sources, schema: &SourceSchema) -> Result<Prepared> {
     let mut report = SchemaReport {
-        check_since(args, name, &known)?;
         is_dry: true,
         ..SchemaReport::default()
     };
@@ -110,24 +117,17 @@ fn without_target(args: &ImportArgs, sources: &Sources, schema: &SourceSchema) -
         report.add(planned(args, sources, schema, &LiveSchema::default()));
     }
     let mut tables = BTreeMap::new();
-    for name in sources.tables.keys().filter(|name| args.is_wanted(name)) {
+    for name in sources.tables.keys().filter(|name| args.tables.is_wanted(name)) {
         let known = KnownShapes {
             source: schema.shape(name)?,
             ..KnownShapes::default()
         };
+        check_since(args, name, &known)?;
         tables.insert(name.clone(), known);
     }
     Ok(Prepared { tables, report })
 }
 
-fn planned(args: &ImportArgs, sources: &Sources, schema: &SourceSchema, live: &LiveSchema) -> Plan {
-    let options = PlanOptions {
-        check_since(args, name, &known)?;
-        is_wanted: &|name| args.is_wanted(name),
-        with_data: sources.tables.keys().cloned().collect(),
-    };
-    plan(schema, live, &options)
-}
 /// Refuses `--since` for counters, before any row is sent.
 fn check_since(args: &ImportArgs, name: &TableName, known: &KnownShapes) -> Result<()> {
     let shape = known.target.as_ref().or(known.source.as_ref());
@@ -137,11 +137,18 @@ fn check_since(args: &ImportArgs, name: &TableName, known: &KnownShapes) -> Resu
     }
 }
 
+fn planned(args: &ImportArgs, sources: &Sources, schema: &SourceSchema, live: &LiveSchema) -> Plan {
+    let options = PlanOptions {
+        is_wanted: &|name| args.tables.is_wanted(name),
+        with_data: sources.tables.keys().cloned().collect(),
+    };
+    plan(schema, live, &options)
+}
 
 /// Compares all tables that schema.cql and the target have.
 fn compare(args: &ImportArgs, schema: &SourceSchema, live: &LiveSchema) -> Result<()> {
     let mut found = Vec::new();
-    for name in schema.tables.keys().filter(|name| args.is_wanted(name)) {
+    for name in schema.tables.keys().filter(|name| args.tables.is_wanted(name)) {
         if let (Some(source), Some(target)) = (schema.shape(name)?, live.tables.get(name)) {
             let differences = differences(&source, target);
             found.extend(

@@ -151,7 +151,7 @@ fn command(args: &ImportArgs) -> String {
     );
     parts.extend(args.backup.as_ref().map(|backup| format!("backup {backup}")));
     parts.extend(args.since.map(|since| format!("since {}", since.us)));
-    for (name, given) in [("table", &args.table), ("keyspace", &args.keyspace)] {
+    for (name, given) in [("table", &args.tables.table), ("keyspace", &args.tables.keyspace)] {
         if !given.is_empty() {
             parts.push(format!("{name} {}", given.join(", ")));
         }

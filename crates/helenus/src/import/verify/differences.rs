@@ -1,15 +1,12 @@
 //! Differences in words, and as JSON.
 
-use bytes::Bytes;
 use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::CqlType;
-use helenus_cql::value::{hex, to_cql_literal};
 use helenus_import::table::TableLayout;
 use helenus_import::verify::{Difference, Place, SourceCell, TargetCell};
 use serde_json::{Value, json};
 
-/// Characters of a value that are shown.
-const SHOWN_MAX: usize = 100;
+use crate::table_reading::shown;
 
 /// A difference that a second look confirmed.
 pub struct Named {
@@ -68,15 +65,6 @@ impl Named {
             "source": self.source,
             "target": self.target,
         })
-    }
-}
-
-/// Returns a value as CQL, cut if it is long.
-pub fn shown(ty: &CqlType, value: &Bytes) -> String {
-    let text = to_cql_literal(ty, value).unwrap_or_else(|_| hex(value));
-    match text.char_indices().nth(SHOWN_MAX) {
-        Some((end, _)) => format!("{}… ({} bytes)", text.get(..end).unwrap_or_default(), value.len()),
-        None => text,
     }
 }
 

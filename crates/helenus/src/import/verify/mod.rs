@@ -15,12 +15,13 @@ mod selection;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use helenus_cql::error::Consistency;
 use helenus_import::TableName;
 use helenus_import::merge::{Merge, MergeOptions};
+use helenus_import::schema::TableShape;
 use helenus_import::source::{Sources, TableFiles};
 use helenus_import::table::{KnownTable, TableLayout};
 use helenus_import::verify::{Join, Suspect, TargetRow};
@@ -52,13 +53,16 @@ pub fn verify_tables(
 ) -> Result<bool> {
     let wanted = || {
         let tables = tables.iter();
-        tables.filter_map(|(name, known)| Some((name, known, sources.tables.get(name)?)))
+        tables.filter_map(|(name, known)| {
+            let shapes = (known.target.as_ref()?, known.source.as_ref());
+            Some((name, shapes, sources.tables.get(name)?))
+        })
     };
     let bytes = wanted().map(|(_, _, files)| files.bytes()).sum();
     let mut progress = Progress::start(bytes, args.json);
     let mut report = VerifyReport::default();
     let mut result = Ok(());
-    for (name, known, files) in wanted() {
+    for (name, shapes, files) in wanted() {
         progress.start_table(&name.to_string());
         let table = TableVerification {
             args,
@@ -68,7 +72,7 @@ pub fn verify_tables(
             shown_before: report.shown(),
         };
         let mut verified = TableVerified::new(name);
-        result = table.run(name, known, &mut progress, &mut verified);
+        result = table.run(name, shapes, &mut progress, &mut verified);
         verified.is_complete = result.is_ok();
         report.tables.push(verified);
         if result.is_err() {
@@ -95,19 +99,16 @@ impl TableVerification<'_> {
     fn run(
         &self,
         name: &TableName,
-        known: &KnownShapes,
+        (shape, source): (&TableShape, Option<&TableShape>),
         progress: &mut Progress,
         verified: &mut TableVerified,
     ) -> Result<()> {
-        let Some(shape) = &known.target else {
-            bail!("{name}: the target has no such table; import it first, or leave it out with --exclude");
-        };
         let started = Instant::now();
         let since_us = self.args.since.map(|since| since.us);
         let mut open = self.files.open(since_us)?;
         let shapes = KnownTable {
             target: Some(shape),
-            source: known.source.as_ref(),
+            source,
         };
         let layout = Arc::new(TableLayout::new(name, &mut open.sstables, shapes)?);
         let selection = Selection::new(&layout, shape)?;
@@ -176,8 +177,7 @@ impl SecondLook<'_> {
         if self.suspects.is_empty() {
             return Ok(());
         }
-        let pause = Duration::from_secs_f64(self.table.args.recheck_after);
-        if !self.table.interrupt.sleep(pause) {
+        if !self.table.interrupt.sleep(self.table.args.pause) {
             return Err(interrupted());
         }
         for suspect in std::mem::take(&mut self.suspects) {

@@ -12,7 +12,7 @@ use helenus_row::ColumnId;
 use helenus_row::key::{compose_partition_key, split_partition_key};
 use helenus_sstable::ColumnKind;
 
-use crate::table_reading::{ReadColumn, ReadStatements};
+use crate::table_reading::{ReadColumn, ReadStatements, shown};
 
 /// The columns that are read.
 #[derive(Clone, Debug)]
@@ -165,13 +165,7 @@ impl Selection {
             .keys
             .iter()
             .zip(values)
-            .map(|((name, ty), value)| {
-                format!(
-                    "{} = {}",
-                    quote_identifier(name),
-                    super::differences::shown(ty, value)
-                )
-            })
+            .map(|((name, ty), value)| format!("{} = {}", quote_identifier(name), shown(ty, value)))
             .collect();
         shown.join(", ")
     }
