@@ -9,9 +9,9 @@ fn stream_lies_in_its_range() {
     let step = 1_i64 << 54;
     let mut seen = BTreeSet::new();
     for at in 0..1024_i64 {
-        let first = i64::MIN + at * step;
+        let first = i64::MIN.wrapping_add(at.wrapping_mul(step));
         let key = stream_key(range(first, first + (step - 1)));
-        assert!((first..first + step).contains(&key.token));
+        assert!((first..=first + (step - 1)).contains(&key.token));
         assert_eq!(key.bytes.len(), 16);
         assert_eq!(key.bytes[15] & 0xf, VERSION);
         assert!(seen.insert(key.bytes.clone()), "each range has its own id");

@@ -37,7 +37,9 @@ fn bounds_are_those_of_the_statement() {
     ];
     for order in [Order::Asc, Order::Desc] {
         let layout = layout(order);
-        for values in &prefixes {
+        // In descending order, no row with the same int comes after the empty text. So a range up to it ends with the int.
+        let is_last = |values: &[Bytes]| order == Order::Desc && values.last().is_some_and(Bytes::is_empty);
+        for values in prefixes.iter().filter(|values| !is_last(values)) {
             for is_inclusive in [true, false] {
                 let bound = Bound {
                     values: values.clone(),
