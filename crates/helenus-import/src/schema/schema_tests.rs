@@ -39,7 +39,7 @@ fn try_read(texts: &[&str]) -> Result<SourceSchema, String> {
         .iter()
         .enumerate()
         .map(|(number, text)| SchemaText {
-            path: format!("/s{number}/schema.cql").into(),
+            path: format!("/s{number}/schema.cql"),
             text: (*text).to_owned(),
         })
         .collect();

@@ -16,7 +16,8 @@ fn bucket(objects: &[(&str, Bytes)]) -> BucketFolder {
     let runtime = runtime().unwrap();
     let store = Arc::new(InMemory::new());
     for (path, content) in objects {
-        let put = store.put(&Path::from(*path), PutPayload::from_bytes(content.clone()));
+        let path = Path::from(*path);
+        let put = store.put(&path, PutPayload::from_bytes(content.clone()));
         runtime.block_on(put).unwrap();
     }
     let url = Url::parse("s3://bucket/prefix/").unwrap();
