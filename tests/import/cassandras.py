@@ -140,10 +140,11 @@ def java_command(release, heap, is_client=False):
 
 
 class CassandraNode(helenus.Target):
-    """A node of a release. `data` is its data folder."""
+    """A node of a release, alone or in a cluster with the node at the address `seed`. `data` is its data folder."""
 
-    def __init__(self, release, folder, host="127.0.0.58"):
-        super().__init__(host, helenus.free_port(host))
+    def __init__(self, release, folder, host="127.0.0.58", port=None, seed=None):
+        super().__init__(host, port or helenus.free_port(host))
+        self.seed = seed or host
         self.release, self.folder, self.data = release, pathlib.Path(folder), pathlib.Path(folder) / "data"
         self.jmx_port = helenus.free_port()
         self.process = None
@@ -155,7 +156,9 @@ class CassandraNode(helenus.Target):
         jamm = next(jar for jar in path.split(":") if "/jamm" in jar)
         jmx = [f"-Dcom.sun.management.jmxremote.{name}={value}" for name, value in
                (("port", self.jmx_port), ("rmi.port", self.jmx_port), ("authenticate", "false"), ("ssl", "false"), ("host", "127.0.0.1"))]
-        options = ["skip_wait_for_gossip_to_settle=0", "ring_delay_ms=100", "superuser_setup_delay_ms=0", f"storagedir={self.folder}",
+        # A node that joins needs answers of its seed within this time.
+        ring_delay_ms = 100 if self.seed == self.host else 5000
+        options = ["skip_wait_for_gossip_to_settle=0", f"ring_delay_ms={ring_delay_ms}", "superuser_setup_delay_ms=0", f"storagedir={self.folder}",
                    f"config=file://{self.folder}/cassandra.yaml"]
         log = open(self.folder / "start.log", "ab")
         self.process = subprocess.Popen(
@@ -180,7 +183,7 @@ class CassandraNode(helenus.Target):
                       ("cdc_raw_directory", "cdc_raw"))}
         settings |= {"listen_address": self.host, "rpc_address": self.host, "native_transport_port": self.port,
                      "data_file_directories": f"[ {self.data} ]",
-                     "seed_provider": "[ { class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [ { seeds: \"%s\" } ] } ]" % self.host}
+                     "seed_provider": "[ { class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [ { seeds: \"%s\" } ] } ]" % self.seed}
         if not self.release.has(4, 0):
             settings["start_rpc"] = "false"
         (self.folder / "cassandra.yaml").write_text("".join(f"{name}: {value}\n" for name, value in settings.items()))

@@ -1,10 +1,13 @@
-"""Runs `helenus import`."""
+"""Runs `helenus import` and `helenus compare`."""
 
+import json
 import subprocess
 
 import helenus
 
 TIMEOUT_S = 900
+# Exit codes of comparisons.
+EQUAL, DIFFERENT = 0, 1
 
 
 def command(node, data, *options):
@@ -29,3 +32,11 @@ def kill_import(node, data, state, *options):
     finally:
         process.kill()
         process.wait()
+
+
+def compare(a, b, *options, exit_code=EQUAL):
+    """Compares two targets. Returns the report."""
+    command = [str(helenus.binary()), "compare", "--a", f"{a.host}:{a.port}", "--b", f"{b.host}:{b.port}", "--pause", "100ms", "--json", *options]
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_S)
+    assert done.returncode == exit_code, done.stdout[-3000:] + done.stderr[-3000:]
+    return json.loads(done.stdout)

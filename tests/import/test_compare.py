@@ -1,6 +1,5 @@
 """`helenus compare` finds the differences of two clusters, and no others."""
 
-import json
 import shutil
 import subprocess
 
@@ -9,13 +8,13 @@ import pytest
 import cassandras
 import features
 import helenus
-from importing import TIMEOUT_S, run_import
+from importing import DIFFERENT, TIMEOUT_S, compare, run_import
 from made import MONDAY, made
 
 pytestmark = pytest.mark.process
 
 RELEASE, OLDER = cassandras.release_named("5.0-oa"), cassandras.release_named("4.0")
-EQUAL, DIFFERENT, FAILED = 0, 1, 2
+FAILED = 2
 SHOP = [
     "CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TABLE shop.orders (customer text, number int, owner text static, total decimal, tags set<text>, PRIMARY KEY (customer, number))"
@@ -24,14 +23,6 @@ SHOP = [
       for key in range(20) for number in range(5)),
     *(f"INSERT INTO shop.orders (customer, owner) VALUES ('c{key}', 'someone') USING TIMESTAMP 1000" for key in range(25)),
 ]
-
-
-def compare(a, b, *options, exit_code=EQUAL):
-    """Compares two targets. Returns the report."""
-    command = [str(helenus.binary()), "compare", "--a", f"{a.host}:{a.port}", "--b", f"{b.host}:{b.port}", "--pause", "100ms", "--json", *options]
-    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_S)
-    assert done.returncode == exit_code, done.stdout[-3000:] + done.stderr[-3000:]
-    return json.loads(done.stdout)
 
 
 def differences(report):
