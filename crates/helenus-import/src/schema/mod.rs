@@ -2,12 +2,14 @@
 
 pub mod compare;
 pub mod live;
+pub mod missing_types;
 pub mod plan;
 pub mod replication;
 mod resolve;
 pub mod script;
 pub mod shape;
 pub mod source;
+mod type_scripts;
 
 #[cfg(test)]
 mod schema_tests;

@@ -1,8 +1,10 @@
 use helenus_cql::ast::Statement;
 use helenus_cql::parser::{parse_statement, parse_type};
 use helenus_cql::types::CqlType;
+use helenus_cql::types::class_name::parse_class_name;
 
 use super::compare::fits;
+use super::missing_types::{missing_types, statements_of};
 use super::replication::statement_for;
 use super::script::SchemaText;
 use super::*;
@@ -187,6 +189,59 @@ fn files_of_several_nodes_are_combined() {
         notes[0].contains("/s1/schema.cql and /s0/schema.cql differ; the first is used"),
         "{notes:?}"
     );
+}
+
+#[test]
+fn types_are_made_after_the_types_of_their_fields() {
+    let text = "CREATE TYPE a.outer (f frozen<map<int, frozen<inner>>>);
+                CREATE TYPE a.inner (f int);
+                CREATE TABLE a.t (k int PRIMARY KEY, i frozen<inner>, o outer);";
+    let more = text.replace("a.inner (f int)", "a.inner (f int, g int)");
+    let schema = read(&[text, &more]);
+    let plan = planned(&schema, &LiveSchema::default());
+    assert_eq!(
+        whats(&plan),
+        [
+            "keyspace a",
+            "keyspace other",
+            "type a.inner",
+            "type a.outer",
+            "table a.t"
+        ]
+    );
+    // The outer type has all fields of the inner one.
+    let outer = schema.user_types.get("a", "outer").unwrap();
+    assert!(format!("{outer:?}").contains("\"g\""), "{outer:?}");
+    let error = try_read(&["CREATE TYPE a.b (c frozen<d>); CREATE TYPE a.d (e frozen<b>);"]).unwrap_err();
+    assert!(
+        error.contains("type a.b, field c: the user type a.d is unknown"),
+        "{error}"
+    );
+}
+
+#[test]
+fn types_that_no_file_has_come_from_the_sstables() {
+    let text = "CREATE TYPE a.known (f int);
+                CREATE TABLE a.t (k int PRIMARY KEY, l list<frozen<outer>>, m frozen<known>);";
+    let schemas = [SchemaText {
+        path: "schema.cql".into(),
+        text: text.to_owned(),
+    }];
+    let missing = missing_types(&schemas).unwrap();
+    assert_eq!(missing, [("a".to_owned(), "outer".to_owned())].into());
+    // As SSTables name them. `inner` occurs in no statement.
+    let class = |fields: &str| {
+        format!(
+            "ListType(UserType(a,6f75746572,66:MapType(Int32Type,UserType(a,696e6e6572,67:UTF8Type)){fields}))"
+        )
+    };
+    let types = [class(""), class(",69:BooleanType")].map(|class| parse_class_name(&class).unwrap());
+    let added = statements_of(&missing, types.iter()).unwrap();
+    assert_eq!(
+        added.text,
+        "CREATE TYPE a.outer (f frozen<map<int, frozen<inner>>>, i boolean);\nCREATE TYPE a.inner (g text);\n"
+    );
+    assert!(statements_of(&missing, [].iter()).is_none());
 }
 
 #[test]

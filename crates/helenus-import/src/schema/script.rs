@@ -111,6 +111,11 @@ pub(super) fn table_name(name: &QualifiedName) -> Option<TableName> {
     Some(TableName::new(keyspace.as_str(), name.name.as_str()))
 }
 
+/// Returns the words for a name without a keyspace.
+pub(super) fn no_keyspace(name: &str) -> String {
+    format!("{name} has no keyspace; write it as <keyspace>.{name}")
+}
+
 /// Returns a statement without `AND option = value` of the options that Cassandra 4.0 removed.
 fn without_removed_options(text: &str) -> String {
     let tokens = tokenize(text).tokens;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use helenus_cql::ast::{CreateKeyspace, CreateTable, Properties, Statement, TableChange};
-use helenus_cql::types::{UserType, UserTypeField};
 
-use super::resolve::{UserTypes, resolve_type};
-use super::script::{SchemaText, Script, ScriptStatement, table_name};
+use super::resolve::UserTypes;
+use super::script::{SchemaText, Script, ScriptStatement, no_keyspace, table_name};
 use super::shape::TableShape;
+use super::type_scripts::{TypeScript, defined_types};
 use crate::error::ImportError;
 use crate::table_name::TableName;
 
@@ -26,15 +26,6 @@ pub struct SourceSchema {
     pub omitted: Vec<String>,
     /// Facts for the report.
     pub notes: BTreeSet<String>,
-}
-
-/// CREATE TYPE.
-#[derive(Clone, Debug)]
-pub struct TypeScript {
-    /// Keyspace and name of the type.
-    pub name: TableName,
-    pub text: String,
-    fields: usize,
 }
 
 /// The statements of a table.
@@ -81,14 +72,9 @@ impl SourceSchema {
     pub fn read(schemas: &[SchemaText]) -> Result<SourceSchema, ImportError> {
         let mut schema = SourceSchema::default();
         let scripts: Vec<Script> = schemas.iter().map(Script::parse).collect::<Result<_, _>>()?;
-        for script in &scripts {
-            if script.omits_table {
-                schema.omitted.push(script.path.clone());
-            }
-            for statement in script.statements.iter().filter(|of| !of.is_of_system()) {
-                schema.add_type(script, statement)?;
-            }
-        }
+        (schema.types, schema.user_types) = defined_types(&scripts)?;
+        let omitted = scripts.iter().filter(|script| script.omits_table);
+        schema.omitted = omitted.map(|script| script.path.clone()).collect();
         for script in scripts {
             let mut tables = BTreeMap::new();
             for statement in script.statements.into_iter().filter(|of| !of.is_of_system()) {
@@ -113,43 +99,6 @@ impl SourceSchema {
         TableShape::of_statements(&name.keyspace, &script.create, changes, &self.user_types)
             .map(Some)
             .map_err(|problem| ImportError::Refused(format!("{}: {name}: {problem}", script.path)))
-    }
-
-    fn add_type(&mut self, script: &Script, statement: &ScriptStatement) -> Result<(), ImportError> {
-        let Statement::CreateType(create) = &statement.statement else {
-            return Ok(());
-        };
-        let refused = |problem: String| ImportError::Refused(format!("{}: {problem}", script.path));
-        let name = table_name(&create.name).ok_or_else(|| refused(no_keyspace(&create.name.to_string())))?;
-        // Snapshots of different tables have the same types. A later snapshot may have more fields.
-        let known = self.types.iter_mut().find(|known| known.name == name);
-        let fields = create.fields.len();
-        if known.as_ref().is_some_and(|known| known.fields >= fields) {
-            return Ok(());
-        }
-        let mut definition = UserType {
-            keyspace: name.keyspace.clone(),
-            name: name.table.clone(),
-            fields: Vec::new(),
-        };
-        for (field, ty) in &create.fields {
-            let ty = resolve_type(&self.user_types, &name.keyspace, ty)
-                .map_err(|problem| refused(format!("type {name}, field {field}: {problem}")))?;
-            definition.fields.push(UserTypeField {
-                name: field.as_str().to_owned(),
-                ty,
-            });
-        }
-        self.user_types.insert(definition);
-        let text = statement.text.clone();
-        match known {
-            Some(known) => {
-                known.text = text;
-                known.fields = fields;
-            }
-            None => self.types.push(TypeScript { name, text, fields }),
-        }
-        Ok(())
     }
 
     fn add(
@@ -254,8 +203,4 @@ impl TableScript {
     pub fn properties(&self) -> &Properties {
         &self.create.properties
     }
-}
-
-fn no_keyspace(name: &str) -> String {
-    format!("{name} has no keyspace; write it as <keyspace>.{name}")
 }

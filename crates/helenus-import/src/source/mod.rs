@@ -23,6 +23,7 @@ mod source_tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use helenus_cql::types::CqlType;
 use helenus_sstable::{Descriptor, SsTable};
 use uuid::Uuid;
 
@@ -30,6 +31,7 @@ use self::parallel::in_parallel;
 pub use self::place::SourceFolder;
 
 use crate::error::ImportError;
+use crate::schema::missing_types::{missing_types, statements_of};
 use crate::schema::script::SchemaText;
 use crate::table_name::TableName;
 
@@ -133,6 +135,24 @@ impl Sources {
         collect::find(options)
     }
 
+    /// Adds the user types that no schema.cql has to the schemas. They are read in the SSTables of their keyspaces.
+    ///
+    /// # Errors
+    /// If a statement isn't CQL, or an SSTable of such a keyspace can't be opened.
+    pub fn add_missing_types(&mut self) -> Result<(), ImportError> {
+        let missing = missing_types(&self.schemas)?;
+        let mut types = Vec::new();
+        for (name, files) in &self.tables {
+            if missing.iter().any(|(keyspace, _)| *keyspace == name.keyspace) {
+                for file in &files.sstables {
+                    types.extend(file.types()?);
+                }
+            }
+        }
+        self.schemas.extend(statements_of(&missing, types.iter()));
+        Ok(())
+    }
+
     /// Moves a table's files to those that are left out, because the table is a view.
     pub fn leave_out_view(&mut self, view: &TableName) {
         if let Some(files) = self.tables.remove(view) {
@@ -200,6 +220,16 @@ impl SstableFile {
             "{}: the partitioner is {partitioner}; only Murmur3Partitioner can be imported. Copy the rows by DSBulk instead",
             self.path()
         )))
+    }
+
+    /// Returns the types of the key and of all columns.
+    fn types(&self) -> Result<Vec<CqlType>, ImportError> {
+        let sstable = self.open()?;
+        let header = &sstable.statistics().header;
+        let columns = header.static_columns.iter().chain(&header.regular_columns);
+        let columns = columns.map(|column| &column.column_type);
+        let keys = [&header.key_type].into_iter().chain(&header.clustering_types);
+        Ok(keys.chain(columns).map(|of| of.ty.clone()).collect())
     }
 
     /// Returns the path of Data.db for messages.

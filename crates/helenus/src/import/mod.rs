@@ -74,6 +74,7 @@ fn find(args: &ImportArgs, interrupt: &Interrupt) -> Result<(Sources, SourceSche
     };
     let folders = from::folders(&args.from, interrupt)?;
     let mut sources = Sources::find(&SourceOptions { folders, files })?;
+    sources.add_missing_types()?;
     let schema = SourceSchema::read(&sources.schemas)?;
     for view in schema.views.keys() {
         sources.leave_out_view(view);
