@@ -22,6 +22,8 @@ CUSTOMERS, ORDERS, DEVICES, PAGES = 400, 40, ("phone", "tablet", "desk"), 50
 # Values expire during the test, or long after it.
 TTLS_S = (3, 20, 86_400)
 TRIES_S = 180
+# Longer than the timeouts of the servers.
+INCREMENT_TIMEOUT_S = 90
 
 
 def statements():
@@ -129,7 +131,7 @@ class DualWrites:
         with self.counters_lock:
             for session in self.counted:
                 try:
-                    session.execute(self.increments[self.sessions.index(session)], bound)
+                    session.execute(self.increments[self.sessions.index(session)], bound, timeout=INCREMENT_TIMEOUT_S)
                 except Exception:
                     if len(self.counted) > 1:
                         raise

@@ -16,12 +16,15 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(0)]
 HOSTS = ["127.0.0.71", "127.0.0.72", "127.0.0.73"]
 SNAPSHOT = "move"
 WRITES = 4000
+# An increment that times out may have been applied or not, so it must not time out on a busy machine.
+BASE = cassandras.release_named("5.0-oa")
+RELEASE = cassandras.Release(BASE.name, BASE.version, BASE.java, BASE.formats, **BASE.settings, counter_write_request_timeout="60000ms")
 REPLICATION = "{'class': 'SimpleStrategy', 'replication_factor': 3}"
 
 
 @pytest.fixture
 def cluster(tmp_path):
-    cluster = CassandraCluster(cassandras.release_named("5.0-oa"), tmp_path, HOSTS)
+    cluster = CassandraCluster(RELEASE, tmp_path, HOSTS)
     try:
         yield cluster.start()
     finally:
