@@ -39,12 +39,12 @@ def pytest_addoption(parser):
     parser.addoption("--examples", type=int, default=100 if CI else 300,
                      help="random rows a type in the property tests")
     parser.addoption("--minutes", type=float, default=1 if CI else 3,
-                     help="how long the cluster's nodes are tormented, and histories compared; every fault and one play come in any case")
+                     help="how long the cluster's nodes are tormented, and histories compared or imported; every fault and one play come in any case")
     parser.addoption("--faults", default="", help="only these of the cluster's, by words in their names, with commas: drain,SIGTERM,rolling")
     parser.addoption("--calm", type=float, default=2 if CI else 5,
                      help="seconds from one fault of the time machine to the next, beside those that nodes and tablets need to be at rest")
     parser.addoption("--rate", type=float, default=200, help="operations a second of the cluster's clients")
-    parser.addoption("--seed", type=int, default=None, help="of the faults and of the cluster's clients, and of the histories of the differential test")
+    parser.addoption("--seed", type=int, default=None, help="of the faults and of the cluster's clients, and of the histories of the differential test and the import")
     parser.addoption("--histories", type=int, default=200 if CI else 600, help="histories of the differential test that are played at once")
     parser.addoption("--shrink", type=int, default=1 if CI else 4, help="plays in which smaller histories that differ are looked for")
     parser.addoption("--replay", metavar="FILE", default=None, help="the histories of a differential test that differed")

@@ -28,24 +28,24 @@ class RawProtocol(cassandra.protocol._ProtocolHandler):
     message_types_by_opcode = {**cassandra.protocol._ProtocolHandler.message_types_by_opcode, RawRows.opcode: RawRows}
 
 
-def of(server):
+def of(server, keyspace=features.KEYSPACE):
     """Returns the rows of each table, in the order of the server."""
-    session = server.connect(features.KEYSPACE, protocol_version=4)
-    raw = server.connect(features.KEYSPACE, protocol_version=4)
+    session = server.connect(keyspace, protocol_version=4)
+    raw = server.connect(keyspace, protocol_version=4)
     raw.client_protocol_handler = RawProtocol
     raw.row_factory = lambda names, found: found
     is_old = session.execute("SELECT release_version FROM system.local").one().release_version.startswith(("3.", "4.0-"))
-    return {name: rows(session, raw, name, columns, MANY_CELLS + (FROZEN if is_old else ())) for name, columns in tables(session).items()}
+    return {name: rows(session, raw, name, columns, MANY_CELLS + (FROZEN if is_old else ())) for name, columns in tables(session, keyspace).items()}
 
 
-def tables(session):
+def tables(session, keyspace):
     """Returns the types of the static and regular columns of each table. Views are no tables."""
     found = {}
-    for row in session.execute(f"SELECT * FROM system_schema.columns WHERE keyspace_name = '{features.KEYSPACE}'"):
+    for row in session.execute(f"SELECT * FROM system_schema.columns WHERE keyspace_name = '{keyspace}'"):
         types = found.setdefault(row.table_name, {})
         if row.kind in ("regular", "static"):
             types[row.column_name] = row.type
-    views = {row.view_name for row in session.execute(f"SELECT view_name FROM system_schema.views WHERE keyspace_name = '{features.KEYSPACE}'")}
+    views = {row.view_name for row in session.execute(f"SELECT view_name FROM system_schema.views WHERE keyspace_name = '{keyspace}'")}
     return {name: types for name, types in sorted(found.items()) if name not in views}
 
 
@@ -57,7 +57,7 @@ def rows(session, raw, table, types, untimed):
     """Returns the rows of a table. A row has the values of all columns by name, in hexadecimal, and the write times and times of expiry (s) of
     columns with one cell."""
     # Compact tables have columns in the schema that no statement can name.
-    names = session.execute(f"SELECT * FROM {quoted(table)} LIMIT 1").column_names
+    names = raw.execute(f"SELECT * FROM {quoted(table)} LIMIT 1").column_names
     timed = sorted(name for name in names if name in types and not types[name].startswith(untimed) and types[name] != "counter")
     values = [dict(zip(names, map(hexadecimal, row))) for row in raw.execute(f"SELECT * FROM {quoted(table)}")]
     if not timed:
