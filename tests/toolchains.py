@@ -129,7 +129,7 @@ class Toolchains:
     def cdc_reader_in_java(self):
         """Returns the command of the reader of captured changes that uses scylla-cdc-java."""
         require("CDC reader for Java", "java", "mvn")
-        source = HERE / "drivers" / "cdc_readers" / "java"
+        source = HERE / "cdc_readers" / "java"
         out = CACHE / "cdc-reader" / content_hash(source, ["pom.xml", "src"])
         with built_once(out) as is_due:
             if is_due:

@@ -38,7 +38,6 @@ pub(super) async fn run(
     let client = ClientState {
         keyspace: field("keyspace").filter(|name| !name.is_empty()),
         user: caller.user(),
-        ..ClientState::default()
     };
     let options = QueryParameters {
         page_size: Some(ROWS_MAX),

@@ -1,4 +1,4 @@
-module helenus/tests/drivers/cdc_readers
+module helenus/tests/cdc_readers
 
 go 1.25.0
 
