@@ -342,7 +342,7 @@ def test_logs_are_not_changed_by_clients(session, table, statement):
 def test_refused_options(session):
     create = "CREATE TABLE k.refused (p int PRIMARY KEY, c {}) WITH cdc = {}"
     for cdc, message in [("{'enabled': 'maybe'}", "Invalid value for CDC option \"enabled\": maybe"), ("{'ttl': '-1'}", "ttl must be >= 0"),
-                         ("{'color': 'blue'}", "Invalid CDC option: color")]:
+                         ("{'enabled': true, 'color': 'blue'}", "Invalid CDC option: color")]:
         with pytest.raises(ConfigurationException, match=message):
             session.execute(create.format("int", cdc))
     with pytest.raises(InvalidRequest, match="Cannot create CDC log for table k.refused. Counter support not implemented"):

@@ -175,6 +175,14 @@ pub(super) fn read(properties: &Properties, name: &str, option: &mut CdcOptions)
         }
         Some(PropertyValue::Map(_)) => {
             let map = properties::map(properties, name)?.unwrap_or_default();
+            let known = [ENABLED, PREIMAGE, POSTIMAGE, DELTA, TTL];
+            if !map
+                .keys()
+                .any(|name| known.contains(&name.to_ascii_lowercase().as_str()))
+            {
+                // Cassandra's error for a map, as it was not meant for ScyllaDB.
+                properties::text(properties, name)?;
+            }
             *option = CdcOptions {
                 since_us,
                 ..parse(&map)?
