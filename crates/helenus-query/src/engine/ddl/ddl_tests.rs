@@ -12,7 +12,8 @@ use crate::index::entries::hidden_table;
 use crate::schema::documents;
 
 /// Statements whose answers differ from Cassandra's, with the reason.
-const KNOWN_DIFFERENCES: [(&str, &str); 9] = [
+const KNOWN_DIFFERENCES: [(&str, &str); 10] = [
+    ("cdc = {'enabled'", "ScyllaDB's map is known here"),
     ("USING 'SASIIndex'", "the short class name is accepted here"),
     ("SERVICE LEVEL", "statements of ScyllaDB that are known here"),
     ("SERVICE_LEVEL", "statements of ScyllaDB that are known here"),

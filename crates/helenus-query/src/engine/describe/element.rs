@@ -10,7 +10,7 @@ use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::{CqlType, UserType};
 
 use super::text;
-use crate::engine::system::SYSTEM_KEYSPACES;
+use crate::engine::system::{SYSTEM_KEYSPACES, is_hidden};
 use crate::schema::{Index, Keyspace, Schema, Table, UserAggregate, UserFunction};
 
 /// An element of the schema (Cassandra's `SchemaElement`).
@@ -102,6 +102,15 @@ pub(crate) fn describe<'a>(
     target: &DescribeTarget,
 ) -> Result<Vec<Element<'a>>, CqlError> {
     let finder = Finder { schema, current };
+    let mut found = find(&finder, target)?;
+    // A table that is named is described all the same.
+    if found.len() > 1 {
+        found.retain(|element| !matches!(element, Element::Table(table) if is_hidden(schema, table)));
+    }
+    Ok(found)
+}
+
+fn find<'a>(finder: &Finder<'a, '_>, target: &DescribeTarget) -> Result<Vec<Element<'a>>, CqlError> {
     match target {
         DescribeTarget::Keyspaces => Ok(finder.keyspaces().into_iter().map(Element::Keyspace).collect()),
         DescribeTarget::Schema { full } => Ok(finder

@@ -27,7 +27,7 @@ use async_trait::async_trait;
 use helenus_cql::error::CqlError;
 
 use super::Engine;
-use crate::schema::{Keyspace, Table};
+use crate::schema::{Keyspace, Schema, Table, TableKind};
 use crate::storage::VirtualTables;
 
 pub use definition::SYSTEM_KEYSPACES;
@@ -77,6 +77,16 @@ impl VirtualTables for SystemTables {
         let rows: Vec<&mut Row> = rows.iter_mut().map(|row| &mut **row).collect();
         complete(&engine, table, rows).await
     }
+}
+
+/// Returns true if system tables and DESCRIBE do not list the table: readers of captured changes need it, and no table captures any. Drivers
+/// that find rows by tablets always need `scylla_keyspaces` on a shared store.
+pub(crate) fn is_hidden(schema: &Schema, table: &Table) -> bool {
+    let is_shared = || schema.table("system_views", "cluster_nodes").is_some();
+    table.kind == TableKind::Virtual
+        && registry::find(&table.keyspace, &table.name).is_some_and(|found| found.is_of_cdc)
+        && !schema.has_cdc()
+        && !(table.name == "scylla_keyspaces" && is_shared())
 }
 
 /// Returns true if every authenticated role may read the table.

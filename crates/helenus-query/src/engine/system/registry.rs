@@ -14,9 +14,9 @@ use super::{
 pub(super) static TABLES: &[VirtualTable] = &[
     table("system", "IndexInfo", local::built_indexes),
     table("system", "built_views", local::built_views),
-    table("system", "cdc_local", cdc::local).defined_by(cdc::LOCAL).public(),
-    table("system", "cdc_streams", cdc::streams).defined_by(cdc::STREAMS).public(),
-    table("system", "cdc_timestamps", cdc::timestamps).defined_by(cdc::TIMESTAMPS).public(),
+    table("system", "cdc_local", cdc::local).defined_by(cdc::LOCAL).of_cdc().public(),
+    table("system", "cdc_streams", cdc::streams).defined_by(cdc::STREAMS).of_cdc().public(),
+    table("system", "cdc_timestamps", cdc::timestamps).defined_by(cdc::TIMESTAMPS).of_cdc().public(),
     table("system", "compaction_history", compactions::history),
     table("system", "local", local::local).public(),
     table("system", "peers", local::peers).public(),
@@ -32,7 +32,7 @@ pub(super) static TABLES: &[VirtualTable] = &[
     table("system_schema", "functions", schema_tables::functions),
     table("system_schema", "indexes", schema_tables::indexes),
     table("system_schema", "keyspaces", schema_tables::keyspaces),
-    table("system_schema", "scylla_keyspaces", schema_tables::scylla_keyspaces).defined_by(schema_tables::SCYLLA_KEYSPACES),
+    table("system_schema", "scylla_keyspaces", schema_tables::scylla_keyspaces).defined_by(schema_tables::SCYLLA_KEYSPACES).of_cdc(),
     table("system_schema", "tables", schema_tables::tables),
     table("system_schema", "types", schema_tables::types),
     table("system_schema", "views", schema_tables::views),
@@ -43,8 +43,8 @@ pub(super) static TABLES: &[VirtualTable] = &[
     table("system_auth", "role_permissions", auth::role_permissions),
     table("system_auth", "roles", auth::roles),
 
-    table("system_distributed", "cdc_generation_timestamps", cdc::generation_timestamps).defined_by(cdc::GENERATION_TIMESTAMPS).public(),
-    table("system_distributed", "cdc_streams_descriptions_v2", cdc::streams_descriptions).defined_by(cdc::STREAMS_DESCRIPTIONS).public(),
+    table("system_distributed", "cdc_generation_timestamps", cdc::generation_timestamps).defined_by(cdc::GENERATION_TIMESTAMPS).of_cdc().public(),
+    table("system_distributed", "cdc_streams_descriptions_v2", cdc::streams_descriptions).defined_by(cdc::STREAMS_DESCRIPTIONS).of_cdc().public(),
     table("system_distributed", "view_build_status", local::view_build_status),
 
     table("system_traces", "events", traces::events),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use helenus_cql::value::{pack_list, text::get_string, to_cql_literal};
 
-use super::Row;
 use super::row::{blob, boolean, double, int, row, text, text_list, text_map, text_set, uuid};
+use super::{Row, is_hidden};
 use crate::analysis::restrictions::view_filter::shown_where;
 use crate::engine::Engine;
 use crate::schema::names::is_virtual_keyspace;
@@ -28,7 +28,15 @@ fn of_keyspaces(engine: &Arc<Engine>, table: &Table, of_each: fn(&Table, &Keyspa
         .keyspaces
         .values()
         .filter(|keyspace| is_virtual_keyspace(&keyspace.name) == is_virtual);
-    keyspaces.flat_map(|keyspace| of_each(table, keyspace)).collect()
+    let rows = |keyspace: &Keyspace| {
+        if !keyspace.tables.values().any(|of| is_hidden(&schema, of)) {
+            return of_each(table, keyspace);
+        }
+        let mut shown = Keyspace::clone(keyspace);
+        shown.tables.retain(|_, of| !is_hidden(&schema, of));
+        of_each(table, &shown)
+    };
+    keyspaces.flat_map(|keyspace| rows(keyspace)).collect()
 }
 
 pub(crate) fn keyspaces(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {

@@ -30,6 +30,8 @@ pub(super) struct VirtualTable {
     pub definition: Option<&'static str>,
     /// True if the table exists only on nodes of a shared store.
     pub is_of_shared_store: bool,
+    /// True if the table is for readers of captured changes. It is listed once a table captures changes.
+    pub is_of_cdc: bool,
     /// True if every authenticated role may read the table. See also
     /// [`SystemKeyspace::is_public`](super::definition::SystemKeyspace::is_public).
     pub is_public: bool,
@@ -44,6 +46,7 @@ pub(super) const fn table(keyspace: &'static str, name: &'static str, rows: Comp
         complete: None,
         definition: None,
         is_of_shared_store: false,
+        is_of_cdc: false,
         is_public: false,
     }
 }
@@ -69,6 +72,14 @@ impl VirtualTable {
     pub const fn of_shared_store(self) -> VirtualTable {
         VirtualTable {
             is_of_shared_store: true,
+            ..self
+        }
+    }
+
+    /// Returns the entry of a table for readers of captured changes.
+    pub const fn of_cdc(self) -> VirtualTable {
+        VirtualTable {
+            is_of_cdc: true,
             ..self
         }
     }
