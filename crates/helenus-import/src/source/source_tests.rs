@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use helenus_sstable::test_writer::TestTable;
-use helenus_sstable::{Event, Folder, LocalFolder, Partition, Version};
+use helenus_sstable::{Event, Folder, LocalFolder, MemoryFolder, Partition, Version};
 use tempfile::TempDir;
 
 use super::*;
@@ -12,8 +12,8 @@ const OLD: &str = "5a1c395000014110aa00000000000001";
 const OLD_V1: &str = "5a1c39500001111eaa00000000000001";
 const NEW_V1: &str = "6b1c39500001111eaa00000000000001";
 
-fn put_sstable(folder: &Path) {
-    fs::create_dir_all(folder).unwrap();
+/// Returns the files of an SSTable with one empty partition.
+pub(super) fn sstable_files() -> MemoryFolder {
     let events = [
         Event::Partition(Partition {
             key: "k".into(),
@@ -21,7 +21,12 @@ fn put_sstable(folder: &Path) {
         }),
         Event::PartitionEnd,
     ];
-    let files = TestTable::new(Version::Nb).folder(&events);
+    TestTable::new(Version::Nb).folder(&events)
+}
+
+fn put_sstable(folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    let files = sstable_files();
     for name in files.names().unwrap() {
         fs::write(folder.join(&name), files.get(&name).unwrap()).unwrap();
     }

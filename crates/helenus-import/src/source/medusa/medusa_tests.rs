@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use helenus_sstable::test_writer::TestTable;
-use helenus_sstable::{Event, Folder, LocalFolder, Partition, Version};
+use helenus_sstable::{Folder, LocalFolder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
+use crate::source::source_tests::sstable_files;
 use crate::source::{FilesOf, SourceOptions, Sources};
 use crate::table_name::TableName;
 
@@ -37,14 +37,7 @@ impl Storage {
 
     /// Writes an SSTable. Returns its objects in a manifest.
     fn sstable(&self, folder: &str, generation: u64) -> Vec<Value> {
-        let events = [
-            Event::Partition(Partition {
-                key: "k".into(),
-                deletion: None,
-            }),
-            Event::PartitionEnd,
-        ];
-        let files = TestTable::new(Version::Nb).folder(&events);
+        let files = sstable_files();
         let names = files.names().unwrap().into_iter();
         names
             .map(|name| {
