@@ -111,6 +111,11 @@ impl Case {
         self.options.get("login").map(String::as_str)
     }
 
+    /// Returns true if time passes in the case.
+    pub fn waits(&self) -> bool {
+        self.steps.iter().any(|step| step.has("wait"))
+    }
+
     /// Returns the names that an option of the file lists.
     pub fn names(&self, option: &str) -> Vec<String> {
         let names = self.options.get(option).map_or("", String::as_str);

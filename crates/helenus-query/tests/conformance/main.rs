@@ -4,6 +4,7 @@
 //! the word.
 
 mod answer;
+mod case_clock;
 mod case_file;
 mod encoded;
 mod recorded;
@@ -15,11 +16,11 @@ mod types;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use helenus_query::clock::SystemClock;
 use helenus_query::engine::AccessControl;
 use helenus_query::engine::{Engine, EngineConfig, Limits, LocalNode};
 use helenus_tablet::StoreConfig;
 
+use crate::case_clock::CaseClock;
 use crate::case_file::Case;
 use crate::recorded::Known;
 use crate::runner::Execution;
@@ -94,37 +95,38 @@ async fn differences(cases: Vec<Case>, secured: bool) -> Vec<String> {
         &folder().join("known_differences.txt"),
     ));
     let store = tempfile::tempdir().expect("a folder for the store");
-    let engine = open(store.path(), secured).await;
-    // Cases that concern the whole node run alone, because they would see the effects of others.
+    let clock = Arc::new(CaseClock::new());
+    let engine = open(store.path(), secured, clock.clone()).await;
+    // Cases that concern the whole node run alone, because they would see the effects of others. Cases that wait move the clock.
     let (alone, together): (Vec<Case>, Vec<Case>) = cases
         .into_iter()
-        .partition(|case| secured || case.options.contains_key("alone"));
+        .partition(|case| secured || case.options.contains_key("alone") || case.waits());
     let running = together
         .into_iter()
-        .map(|case| guarded(case, engine.clone(), known.clone()));
+        .map(|case| guarded(case, engine.clone(), clock.clone(), known.clone()));
     let mut found = futures::future::join_all(running).await.concat();
     for case in alone {
-        found.extend(guarded(case, engine.clone(), known.clone()).await);
+        found.extend(guarded(case, engine.clone(), clock.clone(), known.clone()).await);
     }
     engine.close().await.expect("the store closes");
     found
 }
 
 /// Runs a case. A panic is reported as a difference.
-async fn guarded(case: Case, engine: Arc<Engine>, known: Arc<Known>) -> Vec<String> {
+async fn guarded(case: Case, engine: Arc<Engine>, clock: Arc<CaseClock>, known: Arc<Known>) -> Vec<String> {
     let name = case.name.clone();
-    let running = tokio::spawn(run(case, engine, known)).await;
+    let running = tokio::spawn(run(case, engine, clock, known)).await;
     running.unwrap_or_else(|failure| vec![format!("{name}: {failure}")])
 }
 
-async fn run(case: Case, engine: Arc<Engine>, known: Arc<Known>) -> Vec<String> {
-    match Execution::run(&case, engine).await {
+async fn run(case: Case, engine: Arc<Engine>, clock: Arc<CaseClock>, known: Arc<Known>) -> Vec<String> {
+    match Execution::run(&case, engine, &clock).await {
         Ok(executed) => recorded::differences(&case, &executed, &known),
         Err(error) => vec![format!("{}: could not run: {error}", case.name)],
     }
 }
 
-async fn open(path: &Path, secured: bool) -> Arc<Engine> {
+async fn open(path: &Path, secured: bool, clock: Arc<CaseClock>) -> Arc<Engine> {
     let config = EngineConfig {
         store: StoreConfig {
             fsync: false,
@@ -143,7 +145,7 @@ async fn open(path: &Path, secured: bool) -> Arc<Engine> {
             authenticates: secured,
             authorizes: secured,
         },
-        clock: Arc::new(SystemClock),
+        clock,
     };
     let engine = Engine::open(config).await.expect("the store opens");
     if secured {

@@ -15,6 +15,7 @@ use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryParamete
 use helenus_query::response::{ColumnSpec, Outcome, Response};
 
 use crate::answer::{Answer, Shown, named, tables};
+use crate::case_clock::CaseClock;
 use crate::case_file::{Case, Step};
 use crate::encoded::{encode, typed};
 use crate::text::{expand, one_line, split_top};
@@ -42,6 +43,7 @@ struct PreparedStatement {
 pub struct Execution<'c> {
     case: &'c Case,
     engine: Arc<Engine>,
+    clock: &'c CaseClock,
     client: ClientState,
     protocol_version: u8,
     executed: Vec<Executed>,
@@ -52,11 +54,16 @@ impl<'c> Execution<'c> {
     ///
     /// # Errors
     /// The preparation of the case fails, or its cleanup.
-    pub async fn run(case: &'c Case, engine: Arc<Engine>) -> Result<Vec<Executed>, CqlError> {
+    pub async fn run(
+        case: &'c Case,
+        engine: Arc<Engine>,
+        clock: &'c CaseClock,
+    ) -> Result<Vec<Executed>, CqlError> {
         let protocol = case.options.get("protocol").map_or("4", String::as_str);
         let mut execution = Execution {
             case,
             engine,
+            clock,
             client: ClientState::default(),
             protocol_version: protocol.parse().expect("a version of the protocol"),
             executed: Vec::new(),
@@ -132,7 +139,7 @@ impl<'c> Execution<'c> {
 
     async fn step(&mut self, step: &Step) -> Result<(), CqlError> {
         if let Some(seconds) = step.number("wait") {
-            tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+            self.clock.advance(Duration::from_secs_f64(seconds));
         }
         if step.has("wire") {
             return Ok(());

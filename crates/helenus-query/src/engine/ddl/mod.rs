@@ -152,6 +152,7 @@ pub(crate) struct DdlContext<'a> {
     /// True if columns may be masked.
     pub masks_columns: bool,
     pub auto_snapshot: AutoSnapshot,
+    /// Time of the statement, newer than all timestamps that this node has given to writes. So a dropped column hides all of them.
     pub now_us: i64,
 }
 
@@ -171,7 +172,7 @@ impl<'a> DdlContext<'a> {
             control: engine.access.control,
             masks_columns: engine.masks_columns(),
             auto_snapshot: engine.context.limits().auto_snapshot,
-            now_us: engine.context.clock.now_us(),
+            now_us: engine.context.next_timestamp_us(),
         }
     }
 }
