@@ -218,7 +218,8 @@ def test_a_logged_batch_is_whole_after_a_kill(bucket, nodes, minio):
         proxy.rule = lambda method, path: None
         node.start()
         session = node.connect()
-        assert len(list(session.execute("SELECT k FROM o.t"))) == 40
+        # The node applies the recorded batch to four tablets, while it serves reads.
+        helenus.wait_until(lambda: len(list(session.execute("SELECT k FROM o.t"))) == 40, 60, "all rows of the batch")
     finally:
         proxy.close()
 

@@ -47,6 +47,7 @@ pub(crate) use writer::LogAppender;
 pub(crate) use writer::{Dispatch, start};
 
 use self::order::LogFailures;
+use self::stats::LogStats;
 use crate::error::StoreError;
 use crate::operation::Op;
 
@@ -200,6 +201,14 @@ impl<R: Route> Log<R> {
         }
         if let Some(turn) = turn {
             turn.passed();
+        }
+    }
+
+    /// Returns the counters of the log, with its queue and its segments.
+    pub fn stats(&self) -> LogStats {
+        LogStats {
+            queued: self.pending.lock().entries.len() as u64,
+            ..self.ledger.stats()
         }
     }
 

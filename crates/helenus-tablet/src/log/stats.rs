@@ -21,6 +21,8 @@ pub struct LogStats {
     /// Number of group commits. `records / groups` is the mean size of a group.
     pub groups: u64,
     pub records: u64,
+    /// Number of writes that wait for the next group.
+    pub queued: u64,
     pub syncs: u64,
     pub bytes: u64,
     /// Time spent on writing and syncing, in ns.
@@ -37,6 +39,7 @@ impl LogStats {
     pub(crate) fn add(&mut self, other: &LogStats) {
         self.groups += other.groups;
         self.records += other.records;
+        self.queued += other.queued;
         self.syncs += other.syncs;
         self.bytes += other.bytes;
         self.sync_nanos += other.sync_nanos;
@@ -59,6 +62,7 @@ impl LogCounters {
         LogStats {
             groups: get(&self.groups),
             records: get(&self.records),
+            queued: 0,
             syncs: get(&self.syncs),
             bytes: get(&self.bytes),
             sync_nanos: get(&self.sync_nanos),

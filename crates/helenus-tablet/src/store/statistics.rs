@@ -26,7 +26,7 @@ impl Store {
         let metrics = Metrics::read(&self.metrics);
         let staged: u64 = tablets.iter().map(|tablet| tablet.stage.bytes() as u64).sum();
         let (log, disk_free_bytes) = match &self.kind {
-            StoreKind::Local(local) => (local.log.ledger.stats(), Some(local.space.free_bytes())),
+            StoreKind::Local(local) => (local.log.stats(), Some(local.space.free_bytes())),
             StoreKind::Remote(remote) => (remote.log_stats(), None),
             StoreKind::Pinned(_) => Default::default(),
         };

@@ -13,17 +13,17 @@ use super::dml_tests::Session;
 const HELD: Duration = Duration::from_secs(60);
 const WRITES: usize = 40;
 
-/// Runs statements while the log is held, and `check` before it is released. Returns the answers.
+/// Runs statements while the log is held, and `check` before it is released. Then `queued` writes wait in the log. Returns the answers.
 async fn run_held<F: Future<Output = ()>>(
     db: &Session,
     statements: Vec<String>,
+    queued: usize,
     check: impl FnOnce() -> F,
 ) -> Vec<String> {
     let store = db.engine.store();
     let held = store.hold_cut(HELD, HELD).await.unwrap();
     let mut running = Box::pin(join_all(statements.iter().map(|text| db.run(text))));
-    // Afterwards, all writes have been computed as far as possible.
-    for _ in 0..20 * statements.len() {
+    while store.stats().log.queued < queued as u64 {
         assert!(poll!(&mut running).is_pending());
         tokio::task::yield_now().await;
     }
@@ -37,7 +37,8 @@ async fn run_held<F: Future<Output = ()>>(
 }
 
 async fn all_written(db: &Session, statements: Vec<String>) {
-    let answers = run_held(db, statements, async || ()).await;
+    let queued = statements.len();
+    let answers = run_held(db, statements, queued, async || ()).await;
     assert!(answers.iter().all(String::is_empty), "{answers:?}");
 }
 
@@ -86,7 +87,7 @@ async fn writes_of_each_kind_share_a_group_of_the_log() {
     .await;
     db.expect("SELECT s FROM ks.l", "0").await;
     let swaps = each(|n| format!("UPDATE ks.l SET s = {} WHERE k = 1 IF s = {n}", n + 1));
-    let answers = run_held(&db, swaps, async || ()).await;
+    let answers = run_held(&db, swaps, WRITES, async || ()).await;
     assert_eq!(answers.iter().filter(|answer| *answer == "true").count(), WRITES);
     db.expect("SELECT s FROM ks.l", &WRITES.to_string()).await;
 }
@@ -105,7 +106,8 @@ async fn nobody_is_told_of_what_is_not_durable() {
         "DELETE l[0] FROM ks.t WHERE k = 2",
         "DELETE l[0] FROM ks.t WHERE k = 2",
     ];
-    let answers = run_held(&db, statements.map(str::to_owned).into(), async || {
+    // The second statement of each kind finds the effect of the first, and writes nothing.
+    let answers = run_held(&db, statements.map(str::to_owned).into(), 2, async || {
         db.expect("SELECT v FROM ks.t WHERE k = 1", "").await;
         db.expect("SELECT l FROM ks.t WHERE k = 2", "[5]").await;
     })
@@ -130,7 +132,9 @@ async fn what_follows_from_a_failed_record_fails_with_it() {
     statements.extend(each(|n| {
         format!("INSERT INTO ks.t (k, v) VALUES (1, {n}) IF NOT EXISTS")
     }));
-    let answers = run_held(&db, statements, async || store.simulate_free_disk_bytes(Some(0))).await;
+    // One of the INSERT statements writes.
+    let full = async || store.simulate_free_disk_bytes(Some(0));
+    let answers = run_held(&db, statements, WRITES + 1, full).await;
     assert!(
         answers.iter().all(|answer| answer.contains("is full")),
         "{answers:?}"

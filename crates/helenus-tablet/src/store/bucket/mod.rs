@@ -216,7 +216,7 @@ impl Remote {
         if let Ok(own) = self.own_log.try_lock()
             && let Some(own) = own.as_ref()
         {
-            stats.add(&own.log.ledger.stats());
+            stats.add(&own.log.stats());
         }
         stats
     }
