@@ -8,7 +8,7 @@ use helenus_cql::error::CqlError;
 use helenus_row::merge::merge;
 use helenus_row::read::{LiveColumn, LiveRow};
 use helenus_row::row::Deletion;
-use helenus_row::{CellRef, ColumnId, KeyKind, RowBuilder};
+use helenus_row::{ColumnId, KeyKind, RowBuilder};
 
 use super::changes::{PartitionChanges, TimedChanges};
 use super::log_rows::{LogRows, Operation, frozen, truth};
@@ -190,11 +190,7 @@ fn value(column: &Column, row: &LiveRow<'_>) -> Option<Bytes> {
         LiveColumn::Simple(cell) => Some(Bytes::copy_from_slice(cell.value)),
         LiveColumn::Complex(elements) => {
             let elements = elements.clone().in_cql_order(&column.ty);
-            let parts: Vec<(&[u8], &[u8])> = elements
-                .iter()
-                .map(|(path, CellRef { value, .. })| (*path, *value))
-                .collect();
-            Some(frozen(&column.ty, &parts))
+            Some(frozen(&column.ty, &elements))
         }
     }
 }

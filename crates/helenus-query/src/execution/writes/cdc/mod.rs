@@ -117,7 +117,7 @@ impl WriteSet {
             if let Some(images) = &mut images {
                 images.add_before(group, &mut rows)?;
             }
-            rows.add_changes(&changes, group)?;
+            rows.add_changes(&changes, group);
             if let Some(images) = &mut images {
                 images.add_after(group, &mut rows)?;
             }
