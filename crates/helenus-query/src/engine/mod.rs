@@ -178,7 +178,6 @@ impl Engine {
         let prepared = PreparedStatements::new(config.limits.prepared_cache_bytes);
         let history = History::new(config.limits.point_in_time_window);
         let opened_s = config.clock.now_us().div_euclid(1_000_000);
-        let change_streams = ChangeStreams::load(&store).await?;
         Ok(Arc::new_cyclic(|engine| {
             let context = ExecutionContext {
                 store,
@@ -192,7 +191,7 @@ impl Engine {
                     ..WriteState::default()
                 },
                 indexes: IndexState::default(),
-                change_streams,
+                change_streams: ChangeStreams::default(),
                 traces: Arc::default(),
                 metrics,
                 running: RunningStatements::default(),

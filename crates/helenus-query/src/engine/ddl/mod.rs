@@ -259,8 +259,8 @@ pub async fn execute(
     }
     let done = queue::run(engine, client, keyspace, statement.clone()).await?;
     let mut warnings = done.warnings;
-    if engine.schema().has_cdc() && engine.context.known_generations().is_empty() {
-        engine.context.change_generations().await?;
+    if engine.schema().has_cdc() {
+        engine.context.begin_generations().await?;
     }
     if let Some(derivation) = done.to_build {
         let schemas: Arc<dyn SchemaChanges> = engine.clone();
