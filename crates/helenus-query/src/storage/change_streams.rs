@@ -126,7 +126,7 @@ impl Generations {
     }
 }
 
-/// This node's copy of the generations. Writes to new tablets refresh the copy.
+/// This node's copy of the generations. Reads of the tables about streams refresh the copy, and writes to new tablets do.
 #[derive(Debug)]
 pub(crate) struct ChangeStreams {
     pub(super) generations: SharedDocument<Generations>,

@@ -5,6 +5,9 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+use helenus_cql::error::CqlError;
+
 use super::Row;
 use super::row::{bigint, blob, row, text};
 use crate::engine::Engine;
@@ -61,6 +64,16 @@ pub(crate) const STREAMS_DESCRIPTIONS: &str = "CREATE TABLE system_distributed.c
 const CURRENT: u8 = 0;
 const CLOSED: u8 = 1;
 const OPENED: u8 = 2;
+
+/// Reads the generations again if another node may have changed them.
+pub(crate) fn refresh(engine: Arc<Engine>) -> BoxFuture<'static, Result<(), CqlError>> {
+    Box::pin(async move {
+        match engine.schema().has_cdc() {
+            true => engine.context.load_generations().await,
+            false => Ok(()),
+        }
+    })
+}
 
 /// Returns the generations of a table's streams. The first one begins when the table's changes are captured for the first time.
 fn generations_of(table: &Table, all: &[Generation]) -> Vec<Generation> {
@@ -170,3 +183,7 @@ pub(crate) fn streams_descriptions(engine: &Arc<Engine>, table: &Table) -> Vec<R
     }
     rows
 }
+
+#[cfg(test)]
+#[path = "cdc_tests.rs"]
+mod tests;

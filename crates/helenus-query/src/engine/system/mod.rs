@@ -56,6 +56,14 @@ impl SystemTables {
 
 #[async_trait]
 impl VirtualTables for SystemTables {
+    async fn refresh(&self, table: &Table) -> Result<(), CqlError> {
+        let found = registry::find(&table.keyspace, &table.name);
+        let Some(refresh) = found.and_then(|found| found.refresh) else {
+            return Ok(());
+        };
+        refresh(self.engine()?).await
+    }
+
     /// Returns the rows sorted by token, and then by the clustering columns. In keyspaces that are virtual in Cassandra too, the partition
     /// key itself takes the place of the token.
     fn rows(&self, table: &Table) -> Result<Vec<Row>, CqlError> {
