@@ -7,6 +7,8 @@
 //! Streams close and open with their tablets, when these are split or merged. The document [`DOCUMENT`] lists these *generations*. The first
 //! write to a new tablet records the generation. It begins in the near future: the new streams only get changes with a later time, and the
 //! closed ones only have changes with an earlier time. So readers can finish a generation before they begin the next.
+//!
+//! A generation is forgotten at the next change of the document, once the changes in its streams have expired in all logs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -110,9 +112,12 @@ impl Generations {
         self.current.iter().map(|stream| stream.range).collect()
     }
 
-    /// Returns the generations after a change of the streams.
-    pub fn with(&self, change: Change, now_ms: i64) -> Generations {
-        let mut documents = self.documents.clone();
+    /// Returns the generations after a change of the streams. Those that ended before `kept_ms` are forgotten. `None` keeps all of them.
+    pub fn with(&self, change: Change, now_ms: i64, kept_ms: Option<i64>) -> Generations {
+        let mut documents = match kept_ms {
+            Some(kept_ms) => since(&self.documents, kept_ms),
+            None => self.documents.clone(),
+        };
         let since_ms = match documents.last() {
             Some(last) => (now_ms + AHEAD_MS).max(last.since_ms + 1),
             None => now_ms,
@@ -158,6 +163,22 @@ impl ChangeStreams {
             Ok(last) | Err(last) => next(last),
         }
     }
+}
+
+/// Returns the generations that had not ended by a time. The first one opens all its streams.
+fn since(documents: &[GenerationDoc], time_ms: i64) -> Vec<GenerationDoc> {
+    let begun = documents.partition_point(|document| document.since_ms < time_ms);
+    let ended = begun.saturating_sub(1);
+    let Some(first) = replay(documents).into_iter().nth(ended).filter(|_| ended > 0) else {
+        return documents.to_vec();
+    };
+    let first = GenerationDoc {
+        since_ms: first.since_ms,
+        closed: Vec::new(),
+        opened: first.current.iter().map(|stream| stream.range).collect(),
+    };
+    let later = documents.iter().skip(ended + 1).cloned();
+    std::iter::once(first).chain(later).collect()
 }
 
 /// Returns every generation with its streams, oldest first.

@@ -77,7 +77,9 @@ impl ExecutionContext {
     }
 
     fn with_generation(&self, known: &Generations, change: Change) -> Generations {
-        known.with(change, self.clock.now_us().div_euclid(1000))
+        let now_ms = self.clock.now_us().div_euclid(1000);
+        let kept_s = self.schema.load().cdc_ttl_max_s();
+        known.with(change, now_ms, kept_s.map(|kept_s| now_ms - kept_s * 1000))
     }
 
     /// Reads the generations again if they may have changed.

@@ -75,13 +75,15 @@ pub(crate) fn refresh(engine: Arc<Engine>) -> BoxFuture<'static, Result<(), CqlE
     })
 }
 
-/// Returns the generations of a table's streams. The first one begins when the table's changes are captured for the first time.
+/// Returns the generations of a table's streams. The first one begins when the table's changes are captured for the first time, or with the
+/// oldest known generation if that is later.
 fn generations_of(table: &Table, all: &[Generation]) -> Vec<Generation> {
-    let since_ms = table.options.cdc.since_us.div_euclid(1000);
-    let before = all.partition_point(|generation| generation.since_ms <= since_ms);
+    let captured_ms = table.options.cdc.since_us.div_euclid(1000);
+    let before = all.partition_point(|generation| generation.since_ms <= captured_ms);
     let Some(first) = all.get(before.saturating_sub(1)) else {
         return Vec::new();
     };
+    let since_ms = captured_ms.max(first.since_ms);
     let first = Generation {
         since_ms,
         opened: first.current.clone(),

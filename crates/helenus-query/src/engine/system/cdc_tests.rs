@@ -13,6 +13,7 @@ use crate::response::Response;
 
 const DOCUMENT: &str = "cdc-generations";
 const SECOND_MS: i64 = 1_000;
+const HOUR_MS: i64 = 3600 * SECOND_MS;
 const BEGIN_MS: i64 = 1_800_000_000_000;
 
 /// A node with a table `k.t` that captures changes.
@@ -58,6 +59,14 @@ impl Node {
         cells
             .map(|cell| i64::from_be_bytes(cell.as_ref().try_into().expect("eight bytes")))
             .collect()
+    }
+
+    async fn write(&self) {
+        self.run("UPDATE k.t SET v = 1 WHERE p = 1").await;
+    }
+
+    fn advance(&self, ms: i64) {
+        self.clock.0.fetch_add(ms * 1000, Ordering::Relaxed);
     }
 
     fn now_ms(&self) -> i64 {
@@ -121,4 +130,52 @@ async fn generation_of_another_node_is_listed_at_once() {
         "SELECT count(*) FROM system.cdc_streams WHERE keyspace_name = 'k' AND table_name = 't' AND timestamp = {BEGIN_MS} AND stream_state = 0"
     );
     assert_eq!(node.run(&streams).await[0], 2 * node.run(&before).await[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn generations_are_forgotten_when_their_changes_have_expired() {
+    let node = Node::start("{'enabled': true, 'ttl': 3600}").await;
+    node.write().await;
+    assert_eq!(node.listed().await, [BEGIN_MS]);
+    let split_ms = node.split_elsewhere().await;
+    assert_eq!(node.listed().await, [split_ms, BEGIN_MS]);
+    node.advance(2 * SECOND_MS);
+    // This node's tablets are not split, so a write opens their streams again.
+    node.write().await;
+    let listed = node.listed().await;
+    let merged_ms = listed[0];
+    assert_eq!(listed[1..], [split_ms, BEGIN_MS]);
+    // Time alone forgets nothing.
+    node.advance(2 * HOUR_MS);
+    let again_ms = node.split_elsewhere().await;
+    assert_eq!(node.listed().await, [again_ms, merged_ms, split_ms, BEGIN_MS]);
+    node.advance(2 * SECOND_MS);
+    node.write().await;
+    let listed = node.listed().await;
+    // The changes in the streams of `merged_ms` are as young as its end.
+    assert_eq!(listed[1..], [again_ms, merged_ms]);
+    let closed = format!(
+        "SELECT count(*) FROM system.cdc_streams WHERE keyspace_name = 'k' AND table_name = 't' AND timestamp = {merged_ms} AND stream_state = 1"
+    );
+    assert_eq!(
+        node.run(&closed).await,
+        [0],
+        "no stream of a forgotten generation"
+    );
+    let changes = node.run("SELECT count(*) FROM k.t_scylla_cdc_log").await;
+    assert_eq!(changes, [1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn generations_stay_if_a_log_keeps_changes_forever() {
+    let node = Node::start("{'enabled': true, 'ttl': 3600}").await;
+    node.run("CREATE TABLE k.kept (p int PRIMARY KEY, v int) WITH cdc = {'enabled': true, 'ttl': 0}")
+        .await;
+    for _ in 0..3 {
+        node.split_elsewhere().await;
+        node.listed().await;
+        node.advance(2 * HOUR_MS);
+        node.write().await;
+    }
+    assert_eq!(node.listed().await.len(), 7);
 }
