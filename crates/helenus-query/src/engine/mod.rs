@@ -5,6 +5,7 @@ mod adoption;
 mod as_of;
 pub mod backups;
 pub mod branches;
+pub mod change_logs;
 pub mod clients;
 mod consistent_cut;
 mod copying;
@@ -62,6 +63,7 @@ use crate::storage::change_streams::ChangeStreams;
 use crate::storage::context::{IndexState, WriteState};
 use crate::storage::{ExecutionContext, RowHooks, flush_periods};
 use crate::trace::{self, Traces};
+use change_logs::RecentChangeLogs;
 use clients::Clients;
 use cuts::Cuts;
 use ddl::SchemaUpdates;
@@ -143,6 +145,8 @@ pub struct Engine {
     prepared: PreparedStatements,
     /// Sizes of tables in the SSTables that have been read so far.
     pub(crate) file_sizes: FileSizes,
+    /// Figures of the logs of captured changes, for metrics.
+    change_logs: RecentChangeLogs,
     /// The connected clients.
     pub clients: Clients,
 }
@@ -211,6 +215,7 @@ impl Engine {
                 cuts: Cuts::new(history),
                 prepared,
                 file_sizes: FileSizes::default(),
+                change_logs: RecentChangeLogs::default(),
                 clients: Clients::default(),
             }
         }))
