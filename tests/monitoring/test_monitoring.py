@@ -52,13 +52,15 @@ def exported(tmp_path_factory):
             session.execute("CREATE TABLE m.t (k int PRIMARY KEY, v int)")
             session.execute("INSERT INTO m.t (k, v) VALUES (1, 1)")
             assert session.execute("SELECT v FROM m.t WHERE k = 1").one().v == 1
+            session.execute("CREATE TABLE m.captured (k int PRIMARY KEY, v int) WITH cdc = true")
+            session.execute("INSERT INTO m.captured (k, v) VALUES (1, 1)")
 
         def text():
-            """Returns the texts. `None` until the second sample of the bucket's requests, which has the rates."""
+            """Returns the texts. `None` until the second sample of the bucket's requests, which has the rates, and until logs were measured."""
             texts = [node.http("/metrics")[1] for node in nodes]
-            return texts if "helenus_bucket_dollars_per_month" in texts[0] else None
+            return texts if all(name in texts[0] for name in ["helenus_bucket_dollars_per_month", "helenus_cdc_log_age_seconds{"]) else None
 
-        yield helenus.wait_until(text, what="the cost of the bucket")
+        yield helenus.wait_until(text, what="the cost of the bucket, and the age of a log")
     finally:
         for node in nodes:
             node.close()

@@ -142,6 +142,35 @@ def test_tablestats(node):
     assert run(node, "tablestats").stdout.startswith("Total number of tables: 2\n")
 
 
+def test_tablestats_of_a_log_of_changes(tmp_path):
+    node = helenus.Node(tmp_path).start()
+    try:
+        session = node.connect()
+        session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE k.t (p int PRIMARY KEY, v int) WITH cdc = true")
+
+        def age():
+            return json.loads(run(node, "tablestats", "-F", "json", "k.t_scylla_cdc_log").stdout)["k"]["tables"]["t_scylla_cdc_log"]["oldest_change_age_seconds"]
+
+        assert age() is None
+        assert "\t\tAge of oldest change (seconds): none\n" in run(node, "tablestats", "k.t_scylla_cdc_log").stdout
+        for p in range(100):
+            session.execute("INSERT INTO k.t (p, v) VALUES (%s, 0)", (p,))
+        assert run(node, "flush").returncode == 0
+        helenus.wait_until(lambda: age() >= 1, what="a change that is a second old")
+        assert "Age of oldest change" not in run(node, "tablestats", "k.t").stdout
+        labels = '{keyspace="k",table="t_scylla_cdc_log"}'
+
+        def figures():
+            lines = dict(line.rsplit(" ", 1) for line in node.http("/metrics")[1].splitlines() if line.startswith("helenus_cdc_log_"))
+            return lines if len(lines) == 2 else None
+
+        found = helenus.wait_until(figures, what="figures of the log")
+        assert float(found[f"helenus_cdc_log_bytes{labels}"]) > 0 and float(found[f"helenus_cdc_log_age_seconds{labels}"]) >= 1, found
+    finally:
+        node.close()
+
+
 def test_tablestats_in_other_formats(node):
     values = json.loads(run(node, "tablestats", "-F", "json").stdout)
     assert values["total_number_of_tables"] == 2

@@ -5,6 +5,7 @@
 //! time. The one that is not measured is stopped (SIGSTOP), so that it uses no CPU. Its dirty pages are written before the other is
 //! measured.
 
+mod captured;
 mod instructions;
 mod load;
 mod operation;
@@ -129,6 +130,7 @@ fn main() -> Result<()> {
 }
 
 async fn run(args: Args) -> Result<()> {
+    let captured = captured::statements(&args.operations, args.alone)?;
     let data = tempfile::tempdir().context("can't make a folder for the servers' data")?;
     let from_blocks = FROM_BLOCKS.iter().filter(|_| args.no_row_cache);
     let settings: Vec<String> = from_blocks
@@ -156,6 +158,7 @@ async fn run(args: Args) -> Result<()> {
             let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
             raw::run_statements(server.first_address()?, &statements).await?;
         }
+        raw::run_statements(server.first_address()?, &captured).await?;
         println!("{} is up", server.name());
     }
     let load = Load {
@@ -197,6 +200,7 @@ async fn run(args: Args) -> Result<()> {
         }
     }
     report::print(&figures, &phases);
+    report::print_capture(&figures, &phases);
     if args.instructions {
         report::print_cost(&figures, &phases);
     }

@@ -100,6 +100,12 @@ pub enum Operation {
     HotLwt,
     /// A row that is appended to one partition
     Append,
+    /// An overwrite of a row, in a table that captures no changes
+    CdcNone,
+    /// An overwrite of a row, in a table that captures changes
+    CdcDelta,
+    /// An overwrite of a row, in a table that captures changes with the rows before them
+    CdcPreimage,
 }
 
 /// Sizes of keys and values, and the number of keys.
@@ -199,6 +205,9 @@ impl Operation {
             Operation::HotCounter => "hot-counter",
             Operation::HotLwt => "hot-lwt",
             Operation::Append => "append",
+            Operation::CdcNone => "cdc-none",
+            Operation::CdcDelta => "cdc-delta",
+            Operation::CdcPreimage => "cdc-preimage",
         }
     }
 
@@ -239,6 +248,9 @@ impl Operation {
             Operation::HotCounter => "UPDATE compare.counters SET n = n + 1 WHERE k = 1",
             Operation::HotLwt => "UPDATE compare.hot SET v = ? WHERE k = ? IF EXISTS",
             Operation::Append => "INSERT INTO compare.appended (p, c, v) VALUES (1, now(), ?)",
+            Operation::CdcNone => "INSERT INTO compare.cdc_none (k, v) VALUES (?, ?)",
+            Operation::CdcDelta => "INSERT INTO compare.cdc_delta (k, v) VALUES (?, ?)",
+            Operation::CdcPreimage => "INSERT INTO compare.cdc_preimage (k, v) VALUES (?, ?)",
         }
     }
 
@@ -279,6 +291,10 @@ impl Operation {
             | Operation::Count
             | Operation::Filter
             | Operation::In1000 => vec![kv()],
+            Operation::CdcNone | Operation::CdcDelta | Operation::CdcPreimage => vec![Fill {
+                statement: self.statement(),
+                ..kv()
+            }],
             Operation::Write
             | Operation::IndexedWrite
             | Operation::Batch
@@ -359,7 +375,11 @@ impl Operation {
     pub fn values(self, sizes: &Sizes, random: &mut SmallRng) -> Vec<Bytes> {
         let number = random.random_range(0..sizes.keys);
         match self {
-            Operation::Write | Operation::Batch => vec![sizes.key(number), sizes.value(random)],
+            Operation::Write
+            | Operation::Batch
+            | Operation::CdcNone
+            | Operation::CdcDelta
+            | Operation::CdcPreimage => vec![sizes.key(number), sizes.value(random)],
             Operation::Read => vec![sizes.key(number)],
             Operation::Lwt => vec![sizes.value(random), sizes.key(number)],
             Operation::IndexedWrite => {
@@ -411,6 +431,9 @@ impl Operation {
             | Operation::Counter
             | Operation::HotCounter
             | Operation::Append
+            | Operation::CdcNone
+            | Operation::CdcDelta
+            | Operation::CdcPreimage
             | Operation::VectorWrite
             | Operation::VectorPlainWrite => 0,
             Operation::Ann | Operation::AnnFilter => NEAREST,

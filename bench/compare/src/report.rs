@@ -61,6 +61,8 @@ const COLUMNS: [&str; 15] = [
 ];
 /// Number of the first columns, which are always printed.
 const SPEED_COLUMNS: usize = 11;
+/// Column of the CPU time.
+const CPU_COLUMN: usize = 5;
 /// Columns of the table of `--instructions`.
 const COST_COLUMNS: [usize; 5] = [5, 11, 12, 13, 14];
 
@@ -160,6 +162,23 @@ pub fn print_cost(figures: &[Figures], phases: &[Phase]) {
         );
     }
     print_columns(figures, phases, &COST_COLUMNS);
+}
+
+/// Prints the CPU time of writes that capture changes, over that of writes that capture none. Prints nothing if these were not measured.
+pub fn print_capture(figures: &[Figures], phases: &[Phase]) {
+    let cpu = |phase: Phase| Some(*medians(figures, "helenus", phase, &[CPU_COLUMN])?.first()?);
+    for &phase in phases {
+        if !matches!(phase.operation, Operation::CdcDelta | Operation::CdcPreimage) {
+            continue;
+        }
+        let without = phases.iter().find(|other| {
+            let is_like = other.rate.is_some() == phase.rate.is_some() && other.beside == phase.beside;
+            other.operation == Operation::CdcNone && is_like
+        });
+        if let (Some(with), Some(without)) = (cpu(phase), without.and_then(|without| cpu(*without))) {
+            println!("CPU of {phase} over cdc-none: {}", number(with / without));
+        }
+    }
 }
 
 fn print_columns(figures: &[Figures], phases: &[Phase], columns: &[usize]) {

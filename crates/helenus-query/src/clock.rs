@@ -47,6 +47,17 @@ impl Clock for StoppedClock {
     }
 }
 
+/// A clock that a test sets, in microseconds since the Unix epoch.
+#[cfg(test)]
+pub(crate) struct SetClock(pub AtomicI64);
+
+#[cfg(test)]
+impl Clock for SetClock {
+    fn now_us(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Maximum lead of another node's clock that is followed. A clock that is further ahead is considered broken.
 const AHEAD_MAX_US: i64 = 10 * 60 * 1_000_000;
 /// Minimum time between two warnings about such a clock. Nodes exchange greetings every second.

@@ -21,6 +21,7 @@ use crate::execution::backfill::{self, SchemaChanges};
 use crate::request::ClientState;
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Keyspace;
+use crate::schema::cdc_log::with_logs;
 use crate::storage::agreement::await_schema_agreement;
 
 /// The result of a statement that has made a branch.
@@ -132,6 +133,7 @@ impl Engine {
             warnings.splice(0..0, guard.warnings);
         }
         self.know_headers(&branch.numbers).await?;
+        schema = with_logs(ctx.schema, schema, ctx.now_us)?;
         schema.access = Arc::new(role_changes::after(ctx, &schema, statement));
         let made = Made {
             event,

@@ -5,6 +5,7 @@ mod adoption;
 mod as_of;
 pub mod backups;
 pub mod branches;
+pub mod change_logs;
 pub mod clients;
 mod consistent_cut;
 mod copying;
@@ -62,6 +63,7 @@ use crate::storage::change_streams::ChangeStreams;
 use crate::storage::context::{IndexState, WriteState};
 use crate::storage::{ExecutionContext, RowHooks, flush_periods};
 use crate::trace::{self, Traces};
+use change_logs::RecentChangeLogs;
 use clients::Clients;
 use cuts::Cuts;
 use ddl::SchemaUpdates;
@@ -143,6 +145,8 @@ pub struct Engine {
     prepared: PreparedStatements,
     /// Sizes of tables in the SSTables that have been read so far.
     pub(crate) file_sizes: FileSizes,
+    /// Figures of the logs of captured changes, for metrics.
+    change_logs: RecentChangeLogs,
     /// The connected clients.
     pub clients: Clients,
 }
@@ -178,7 +182,6 @@ impl Engine {
         let prepared = PreparedStatements::new(config.limits.prepared_cache_bytes);
         let history = History::new(config.limits.point_in_time_window);
         let opened_s = config.clock.now_us().div_euclid(1_000_000);
-        let change_streams = ChangeStreams::load(&store).await?;
         Ok(Arc::new_cyclic(|engine| {
             let context = ExecutionContext {
                 store,
@@ -192,7 +195,7 @@ impl Engine {
                     ..WriteState::default()
                 },
                 indexes: IndexState::default(),
-                change_streams,
+                change_streams: ChangeStreams::default(),
                 traces: Arc::default(),
                 metrics,
                 running: RunningStatements::default(),
@@ -212,6 +215,7 @@ impl Engine {
                 cuts: Cuts::new(history),
                 prepared,
                 file_sizes: FileSizes::default(),
+                change_logs: RecentChangeLogs::default(),
                 clients: Clients::default(),
             }
         }))

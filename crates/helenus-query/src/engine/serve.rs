@@ -336,7 +336,6 @@ impl Engine {
         Box::pin(async move {
             super::ddl::reload(self).await?;
             self.resume_builds();
-            self.context.load_generations(true).await?;
             self.context.hooks.headers.load(&self.context.store).await
         })
     }
@@ -348,7 +347,6 @@ impl Engine {
             if super::ddl::has_changed(self).await? {
                 super::ddl::reload(self).await?;
             }
-            self.context.load_generations(false).await?;
             self.context.hooks.headers.load_changed(&self.context.store).await
         })
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use helenus_tablet::StoreConfig;
 
 use super::*;
-use crate::clock::Clock;
+use crate::clock::SetClock;
 use crate::engine::EngineConfig;
 use crate::engine::history::keeper;
 use crate::request::{ClientState, QueryParameters};
@@ -22,15 +22,6 @@ const BRANCH_DAYS: i64 = 3;
 const KEYS: i64 = 5;
 /// Maximum number of SSTables at the end. The month has written more than a thousand.
 const FILES_MAX: usize = 24;
-
-/// A clock that the test sets.
-struct SetClock(AtomicI64);
-
-impl Clock for SetClock {
-    fn now_us(&self) -> i64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// Runs a statement. Returns the first cell of its answer, which is a bigint, or `None` without rows.
 async fn run(engine: &Arc<Engine>, text: &str) -> Option<i64> {

@@ -93,6 +93,19 @@ impl Schema {
             .filter(|log| log.is_cdc_log())
     }
 
+    /// Returns the longest time for which a log keeps its changes, in seconds. `None` if a log keeps them forever.
+    pub(crate) fn cdc_ttl_max_s(&self) -> Option<i64> {
+        let bases = self.stored_tables().filter(|base| self.cdc_log(base).is_some());
+        let mut longest_s = 0;
+        for base in bases {
+            match options_ttl_s(base) {
+                0 => return None,
+                ttl_s => longest_s = longest_s.max(i64::from(ttl_s)),
+            }
+        }
+        Some(longest_s)
+    }
+
     /// Returns true if any table captures changes, or has a log.
     pub(crate) fn has_cdc(&self) -> bool {
         self.stored_tables()

@@ -322,10 +322,15 @@ impl Table {
         self.kind == TableKind::View
     }
 
+    /// Returns true if a write must maintain indexes or views.
+    pub fn has_derived_tables(&self) -> bool {
+        !self.indexes.is_empty() || !self.views.is_empty()
+    }
+
     /// Returns true if a write must read the row that it changes: to maintain indexes or views, or to capture the row before and after the
     /// change.
-    pub fn has_derived_tables(&self) -> bool {
-        !self.indexes.is_empty() || !self.views.is_empty() || self.has_images
+    pub fn reads_old_rows(&self) -> bool {
+        self.has_derived_tables() || self.has_images
     }
 
     /// Returns `keyspace.table`, as messages show it.

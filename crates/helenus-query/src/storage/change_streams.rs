@@ -7,27 +7,25 @@
 //! Streams close and open with their tablets, when these are split or merged. The document [`DOCUMENT`] lists these *generations*. The first
 //! write to a new tablet records the generation. It begins in the near future: the new streams only get changes with a later time, and the
 //! closed ones only have changes with an earlier time. So readers can finish a generation before they begin the next.
+//!
+//! A generation is forgotten at the next change of the document, once the changes in its streams have expired in all logs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
-use helenus_cql::error::CqlError;
 use helenus_row::{TokenRange, murmur3_token};
-use helenus_tablet::Store;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Mutex;
 
-use crate::failure::store_error;
+use super::shared_document::SharedDocument;
 use crate::rows::PartitionKey;
 
 /// Name of the document in the store.
-pub(super) const DOCUMENT: &str = "cdc-generations";
+const DOCUMENT: &str = "cdc-generations";
 
 /// Time from the record of a generation to its beginning, in ms. It exceeds the difference of the nodes' clocks.
-pub(super) const AHEAD_MS: i64 = 1_000;
+const AHEAD_MS: i64 = 1_000;
 
 /// Maximum difference between a write's timestamp and the node's clock, in µs, with which the change has the write's timestamp as its time.
 /// Readers wait longer than that before they consider a time complete.
@@ -62,80 +60,95 @@ pub(crate) struct Stream {
     pub since_us: i64,
 }
 
-/// The known generations.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    pub(super) generations: Vec<GenerationDoc>,
+/// All generations, oldest first.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<GenerationDoc>", into = "Vec<GenerationDoc>")]
+pub(super) struct Generations {
+    documents: Vec<GenerationDoc>,
     /// Streams of the newest generation, by range.
     current: Vec<Arc<Stream>>,
 }
 
-/// This node's copy of the generations.
-#[derive(Debug, Default)]
-pub(crate) struct ChangeStreams {
-    pub(super) known: ArcSwap<Known>,
-    pub(super) version: AtomicU64,
-    pub(super) changing: Mutex<()>,
-    /// Last time that was assigned to a change because its write's timestamp could not be used.
-    last_us: AtomicI64,
+impl From<Vec<GenerationDoc>> for Generations {
+    fn from(documents: Vec<GenerationDoc>) -> Generations {
+        let newest = replay(&documents).pop();
+        let current = newest.map_or_else(Vec::new, |newest| newest.current);
+        Generations {
+            documents,
+            current: current.into_iter().map(Arc::new).collect(),
+        }
+    }
 }
 
-impl ChangeStreams {
-    /// Returns the generations in the store.
-    pub(crate) async fn load(store: &Store) -> Result<ChangeStreams, CqlError> {
-        let streams = ChangeStreams::default();
-        streams.read(store).await?;
-        Ok(streams)
+impl From<Generations> for Vec<GenerationDoc> {
+    fn from(generations: Generations) -> Vec<GenerationDoc> {
+        generations.documents
+    }
+}
+
+impl Generations {
+    pub fn is_empty(&self) -> bool {
+        self.documents.is_empty()
     }
 
-    /// Returns the stream of the tablet with that range. `None` if it is not in the newest known generation.
-    pub(super) fn find(&self, range: TokenRange) -> Option<Arc<Stream>> {
-        let known = self.known.load();
-        let at = known
+    /// Returns every generation with its streams, oldest first.
+    pub fn all(&self) -> Vec<Generation> {
+        replay(&self.documents)
+    }
+
+    /// Returns the stream of the tablet with that range. `None` if it is not in the newest generation.
+    pub fn find(&self, range: TokenRange) -> Option<Arc<Stream>> {
+        let at = self
             .current
             .binary_search_by_key(&range.first, |stream| stream.range.first)
             .ok()?;
-        known
-            .current
+        self.current
             .get(at)
             .filter(|stream| stream.range == range)
             .cloned()
     }
 
-    pub(super) fn current_ranges(&self) -> Vec<TokenRange> {
-        self.known
-            .load()
-            .current
-            .iter()
-            .map(|stream| stream.range)
-            .collect()
+    pub fn current_ranges(&self) -> Vec<TokenRange> {
+        self.current.iter().map(|stream| stream.range).collect()
     }
 
-    pub(super) async fn read(&self, store: &Store) -> Result<(), CqlError> {
-        let document = store.meta_get(DOCUMENT).await.map_err(store_error)?;
-        let (generations, version) = match document {
-            Some(document) => {
-                let generations = serde_json::from_slice(&document.content).map_err(|error| {
-                    CqlError::Server(format!("the document {DOCUMENT} is damaged: {error}"))
-                })?;
-                (generations, document.version)
-            }
-            None => (Vec::new(), 0),
+    /// Returns the generations after a change of the streams. Those that ended before `kept_ms` are forgotten. `None` keeps all of them.
+    pub fn with(&self, change: Change, now_ms: i64, kept_ms: Option<i64>) -> Generations {
+        let mut documents = match kept_ms {
+            Some(kept_ms) => since(&self.documents, kept_ms),
+            None => self.documents.clone(),
         };
-        self.install(generations, version);
-        Ok(())
+        let since_ms = match documents.last() {
+            Some(last) => (now_ms + AHEAD_MS).max(last.since_ms + 1),
+            None => now_ms,
+        };
+        documents.push(GenerationDoc {
+            since_ms,
+            closed: change.closed.into_iter().collect(),
+            opened: change.opened.into_iter().collect(),
+        });
+        Generations::from(documents)
     }
+}
 
-    pub(super) fn install(&self, generations: Vec<GenerationDoc>, version: u64) {
-        let all = replay(&generations);
-        let current = all.last().map_or_else(Vec::new, |last| last.current.clone());
-        self.known.store(Arc::new(Known {
-            generations,
-            current: current.into_iter().map(Arc::new).collect(),
-        }));
-        self.version.store(version, Ordering::Release);
+/// This node's copy of the generations. Reads of the tables about streams refresh the copy, and writes to new tablets do.
+#[derive(Debug)]
+pub(crate) struct ChangeStreams {
+    pub(super) generations: SharedDocument<Generations>,
+    /// Last time that was assigned to a change because its write's timestamp could not be used.
+    last_us: AtomicI64,
+}
+
+impl Default for ChangeStreams {
+    fn default() -> ChangeStreams {
+        ChangeStreams {
+            generations: SharedDocument::new(DOCUMENT),
+            last_us: AtomicI64::default(),
+        }
     }
+}
 
+impl ChangeStreams {
     /// Returns the time of a change, in µs since 1970. It is the timestamp of the write if that is near the node's clock, and not before
     /// `since_us`. Otherwise it is a new time of the node's clock.
     pub(crate) fn time_us(&self, write_us: i64, now_us: i64, since_us: i64) -> i64 {
@@ -152,8 +165,24 @@ impl ChangeStreams {
     }
 }
 
+/// Returns the generations that had not ended by a time. The first one opens all its streams.
+fn since(documents: &[GenerationDoc], time_ms: i64) -> Vec<GenerationDoc> {
+    let begun = documents.partition_point(|document| document.since_ms < time_ms);
+    let ended = begun.saturating_sub(1);
+    let Some(first) = replay(documents).into_iter().nth(ended).filter(|_| ended > 0) else {
+        return documents.to_vec();
+    };
+    let first = GenerationDoc {
+        since_ms: first.since_ms,
+        closed: Vec::new(),
+        opened: first.current.iter().map(|stream| stream.range).collect(),
+    };
+    let later = documents.iter().skip(ended + 1).cloned();
+    std::iter::once(first).chain(later).collect()
+}
+
 /// Returns every generation with its streams, oldest first.
-pub(super) fn replay(documents: &[GenerationDoc]) -> Vec<Generation> {
+fn replay(documents: &[GenerationDoc]) -> Vec<Generation> {
     let mut current: Vec<Stream> = Vec::new();
     let mut generations = Vec::with_capacity(documents.len());
     for document in documents {

@@ -73,3 +73,26 @@ fn change_spares_streams_of_other_tablets() {
     assert_eq!(merged.closed, BTreeSet::from([low, high]));
     assert_eq!(merged.opened, BTreeSet::from([b]));
 }
+
+#[test]
+fn forgotten_generations_leave_their_open_streams() {
+    let (low, high) = (range(i64::MIN, -1), range(0, i64::MAX));
+    let (left, right) = (range(0, i64::MAX / 2), range(i64::MAX / 2 + 1, i64::MAX));
+    let document = |since_ms, closed: &[TokenRange], opened: &[TokenRange]| GenerationDoc {
+        since_ms,
+        closed: closed.to_vec(),
+        opened: opened.to_vec(),
+    };
+    let documents = [
+        document(10, &[], &[TokenRange::RING]),
+        document(20, &[TokenRange::RING], &[low, high]),
+        document(30, &[high], &[left, right]),
+    ];
+    // The first generation ends when the second begins.
+    assert_eq!(since(&documents, 20), documents);
+    let kept = [document(20, &[], &[low, high]), documents[2].clone()];
+    assert_eq!(since(&documents, 21), kept);
+    assert_eq!(since(&documents, 30), kept);
+    assert_eq!(since(&documents, 1000), [document(30, &[], &[low, left, right])]);
+    assert_eq!(since(&[], 1000), []);
+}

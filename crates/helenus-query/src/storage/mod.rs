@@ -15,6 +15,7 @@ pub(crate) mod partition_scan;
 pub(crate) mod pending;
 pub mod row_reads;
 pub(crate) mod schema_epochs;
+mod shared_document;
 mod tablet_streams;
 pub(crate) mod turn;
 pub(crate) mod virtual_tables;

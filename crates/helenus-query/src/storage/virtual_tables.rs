@@ -12,6 +12,12 @@ pub type VirtualRow = Vec<Option<Bytes>>;
 /// The source of the rows of virtual tables.
 #[async_trait]
 pub trait VirtualTables: Send + Sync {
+    /// Refreshes this node's copies of documents from which the rows of a table follow. Must be called before [`VirtualTables::rows`].
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn refresh(&self, table: &Table) -> Result<(), CqlError>;
+
     /// Returns every row of a table, in the order in which Cassandra reads them.
     ///
     /// # Errors
@@ -30,6 +36,10 @@ pub(crate) struct NoVirtualTables;
 
 #[async_trait]
 impl VirtualTables for NoVirtualTables {
+    async fn refresh(&self, _table: &Table) -> Result<(), CqlError> {
+        Ok(())
+    }
+
     fn rows(&self, _table: &Table) -> Result<Vec<VirtualRow>, CqlError> {
         Ok(Vec::new())
     }

@@ -164,6 +164,7 @@ async fn metrics(State(context): State<Context>) -> impl IntoResponse {
     let engine = &context.reporter.engine;
     computed::write_statements(&mut text, engine.metrics());
     computed::write_tables(&mut text, engine.metrics(), &engine.schema());
+    computed::write_change_logs(&mut text, &engine.recent_change_logs());
     if let Some(bucket) = engine.store().bucket_stats() {
         computed::write_bucket(&mut text, &bucket);
     }

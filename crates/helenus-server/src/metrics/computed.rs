@@ -1,8 +1,9 @@
 //! Metrics that are computed from [`NodeMetrics`] when they are read, in the text format of Prometheus: latencies by kind of statement,
-//! the busiest tables, and the requests to the bucket.
+//! the busiest tables, the logs of captured changes, and the requests to the bucket.
 
 use std::fmt::Write;
 
+use helenus_query::engine::change_logs::ChangeLog;
 use helenus_query::metrics::histogram::{Snapshot, UPPER_BOUNDS};
 use helenus_query::metrics::{NodeMetrics, StatementKind};
 use helenus_query::schema::Schema;
@@ -10,11 +11,15 @@ use helenus_tablet::{BUCKET_LATENCY_MS, BucketLatency, BucketStats};
 
 const STATEMENTS: &str = "helenus_statement_duration_seconds";
 const TABLE_STATEMENTS: &str = "helenus_table_statement_duration_seconds";
+const LOG_BYTES: &str = "helenus_cdc_log_bytes";
+const LOG_AGE: &str = "helenus_cdc_log_age_seconds";
 const BUCKET_DURATION: &str = "helenus_bucket_request_duration_seconds";
 const BUCKET_ERRORS: &str = "helenus_bucket_request_errors_total";
 
 /// Maximum number of tables that have metrics of their own. The tables with the most requests are chosen.
 const BUSIEST: usize = 20;
+/// Maximum number of logs of captured changes that have metrics. The largest ones are chosen.
+const LARGEST_LOGS: usize = 20;
 /// Every fourth bound of a histogram is shown, from the first bound above 40 µs. Each shown bound is about twice the one before.
 const BOUND_STEP: usize = 4;
 const BOUND_FIRST_US: u64 = 40;
@@ -68,6 +73,30 @@ pub(crate) fn write_tables(text: &mut String, metrics: &NodeMetrics, schema: &Sc
                 let _ = writeln!(text, "{TABLE_STATEMENTS}{{{labels},quantile=\"{name}\"}} {value}");
             }
             sum_and_count(text, TABLE_STATEMENTS, &labels, &snapshot);
+        }
+    }
+}
+
+/// Adds the metrics of the largest logs of captured changes.
+pub(crate) fn write_change_logs(text: &mut String, logs: &[ChangeLog]) {
+    let mut logs: Vec<&ChangeLog> = logs.iter().collect();
+    logs.sort_by_key(|log| std::cmp::Reverse(log.bytes));
+    logs.truncate(LARGEST_LOGS);
+    if logs.is_empty() {
+        return;
+    }
+    let labels =
+        |log: &ChangeLog| format!("keyspace=\"{}\",table=\"{}\"", log.table.keyspace, log.table.name);
+    let help = "Bytes in SSTables of one of the 20 largest logs of captured changes, on this node";
+    head(text, LOG_BYTES, "gauge", help);
+    for log in &logs {
+        let _ = writeln!(text, "{LOG_BYTES}{{{}}} {}", labels(log), log.bytes);
+    }
+    let help = "Age of the oldest change in one of the 20 largest logs of captured changes, on this node";
+    head(text, LOG_AGE, "gauge", help);
+    for log in &logs {
+        if let Some(age) = log.oldest_age {
+            let _ = writeln!(text, "{LOG_AGE}{{{}}} {}", labels(log), age.as_secs_f64());
         }
     }
 }

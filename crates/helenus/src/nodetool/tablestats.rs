@@ -1,5 +1,7 @@
 //! `nodetool tablestats`, in the formats of Cassandra's (`TableStats`, `TableStatsPrinter`, `TableStatsHolder`).
 //!
+//! Logs of captured changes have one figure more, the age of their oldest change.
+//!
 //! Tables share memtables, filters and indexes of files, and their memory. Figures that Cassandra has for each table are 0 here.
 
 use std::collections::BTreeMap;
@@ -337,6 +339,17 @@ fn figures(report: &Value, reads: Operations, writes: Operations, is_human: bool
             "",
         ),
     ];
+    if let Some(seconds) = report.get("oldest_change_seconds") {
+        let text = seconds
+            .as_u64()
+            .map_or("none".to_owned(), |seconds| seconds.to_string());
+        figures.push(Figure {
+            label: "Age of oldest change (seconds)",
+            key: "oldest_change_age_seconds",
+            text,
+            value: seconds.clone(),
+        });
+    }
     let unlabelled = [
         ("twcs", Value::Null),
         ("sstables_in_each_level", json!([])),

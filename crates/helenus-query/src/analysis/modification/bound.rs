@@ -168,11 +168,11 @@ impl<'p> BoundModification<'p> {
         self.operations.iter().filter(|operation| !operation.is_static)
     }
 
-    /// Returns true if the written data depends on stored data, or if an index or a view changes.
+    /// Returns true if the written data depends on stored data, or if an index, a view or an image follows from stored data.
     pub fn needs_lock(&self) -> bool {
         let table = &self.plan.table;
         table.is_counter
-            || table.has_derived_tables()
+            || table.reads_old_rows()
             || self
                 .operations
                 .iter()

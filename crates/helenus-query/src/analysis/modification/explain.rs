@@ -114,6 +114,7 @@ impl ModificationPlan {
             (self.is_conditional(), "condition"),
             (by_operation, "operations"),
             (self.table.has_derived_tables(), "indexes and views"),
+            (self.table.has_images, "images of changes"),
         ]
         .into_iter()
         .filter_map(|(applies, reason)| applies.then_some(reason))

@@ -260,8 +260,8 @@ pub async fn execute(
     }
     let done = queue::run(engine, client, keyspace, statement.clone()).await?;
     let mut warnings = done.warnings;
-    if engine.schema().has_cdc() && engine.context.known_generations().is_empty() {
-        engine.context.change_generations().await?;
+    if engine.schema().has_cdc() {
+        engine.context.begin_generations().await?;
     }
     if let Some(derivation) = done.to_build {
         let schemas: Arc<dyn SchemaChanges> = engine.clone();
@@ -425,10 +425,9 @@ fn qualified(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<String, 
     Ok(format!("{}.{}", ctx.keyspace_of(name)?, name.name))
 }
 
-/// Writes the schema down and installs it. Returns false if another node changed the document concurrently. The other node's schema is
-/// installed then.
+/// Writes the schema down and installs it. The caller has added the logs of captured changes ([`with_logs`]). Returns false if another
+/// node changed the document concurrently. The other node's schema is installed then.
 pub(crate) async fn commit(engine: &Engine, before: &Schema, mut schema: Schema) -> Result<bool, CqlError> {
-    schema = with_logs(before, schema, engine.context.clock.now_us())?;
     let tried = uuid::Uuid::new_v4();
     schema.version = tried;
     match schema_store::store(&engine.context.store, before, schema).await? {
@@ -510,6 +509,7 @@ pub(crate) async fn change<T>(
         let Some((schema, done)) = change(&before)? else {
             return Ok(None);
         };
+        let schema = with_logs(&before, schema, engine.context.clock.now_us())?;
         if commit(engine, &before, schema).await? {
             drop(changing);
             await_schema_agreement(&engine.context).await?;

@@ -10,7 +10,7 @@ use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::{CqlType, UserType};
 
 use super::text;
-use crate::engine::system::{SYSTEM_KEYSPACES, is_hidden};
+use crate::engine::system::{HiddenTables, SYSTEM_KEYSPACES};
 use crate::schema::{Index, Keyspace, Schema, Table, UserAggregate, UserFunction};
 
 /// An element of the schema (Cassandra's `SchemaElement`).
@@ -101,27 +101,22 @@ pub(crate) fn describe<'a>(
     current: Option<&str>,
     target: &DescribeTarget,
 ) -> Result<Vec<Element<'a>>, CqlError> {
-    let finder = Finder { schema, current };
-    let mut found = find(&finder, target)?;
-    // A table that is named is described all the same.
-    if found.len() > 1 {
-        found.retain(|element| !matches!(element, Element::Table(table) if is_hidden(schema, table)));
-    }
-    Ok(found)
-}
-
-fn find<'a>(finder: &Finder<'a, '_>, target: &DescribeTarget) -> Result<Vec<Element<'a>>, CqlError> {
+    let finder = Finder {
+        schema,
+        current,
+        hidden: HiddenTables::of(schema),
+    };
     match target {
         DescribeTarget::Keyspaces => Ok(finder.keyspaces().into_iter().map(Element::Keyspace).collect()),
         DescribeTarget::Schema { full } => Ok(finder
             .keyspaces()
             .into_iter()
             .filter(|keyspace| *full || !is_system(&keyspace.name))
-            .flat_map(keyspace_elements)
+            .flat_map(|keyspace| finder.keyspace_elements(keyspace))
             .collect()),
         DescribeTarget::Tables => finder.list(|keyspace| {
-            let tables = keyspace.tables.values().filter(|table| !table.is_view());
-            tables.map(|table| Element::Table(table)).collect()
+            let tables = finder.tables(keyspace).filter(|table| !table.is_view());
+            tables.map(Element::Table).collect()
         }),
         DescribeTarget::Types => {
             finder.list(|keyspace| keyspace.types.values().map(|ty| Element::Type(ty)).collect())
@@ -132,7 +127,7 @@ fn find<'a>(finder: &Finder<'a, '_>, target: &DescribeTarget) -> Result<Vec<Elem
             let keyspace = finder.keyspace_or_current(name.as_ref())?;
             Ok(match only {
                 true => vec![Element::Keyspace(keyspace)],
-                false => keyspace_elements(keyspace),
+                false => finder.keyspace_elements(keyspace),
             })
         }
         DescribeTarget::Table(name) => finder.table(name),
@@ -149,31 +144,6 @@ fn find<'a>(finder: &Finder<'a, '_>, target: &DescribeTarget) -> Result<Vec<Elem
 
 fn is_system(name: &str) -> bool {
     SYSTEM_KEYSPACES.iter().any(|keyspace| keyspace.name == name)
-}
-
-/// Returns a keyspace and all its elements.
-fn keyspace_elements(keyspace: &Keyspace) -> Vec<Element<'_>> {
-    let mut elements = vec![Element::Keyspace(keyspace)];
-    elements.extend(types_by_dependency(keyspace));
-    elements.extend(functions(keyspace, |_| true));
-    elements.extend(aggregates(keyspace, |_| true));
-    let mut tables: Vec<Element<'_>> = keyspace
-        .tables
-        .values()
-        // The statement of a table with captured changes also creates its log.
-        .filter(|table| !table.is_view() && !table.is_cdc_log())
-        .map(|table| Element::Table(table))
-        .collect();
-    sort(&mut tables);
-    for table in tables {
-        let Element::Table(table) = table else {
-            continue;
-        };
-        elements.push(Element::Table(table));
-        elements.extend(indexes(table));
-        elements.extend(views(keyspace, table));
-    }
-    elements
 }
 
 /// Returns the functions whose name fits.
@@ -277,6 +247,8 @@ fn add_types_in<'a>(
 struct Finder<'a, 'b> {
     schema: &'a Schema,
     current: Option<&'b str>,
+    /// Tables that are described only if they are named.
+    hidden: HiddenTables,
 }
 
 type Found<'a> = Result<Vec<Element<'a>>, CqlError>;
@@ -297,6 +269,36 @@ impl<'a> Finder<'a, '_> {
         let mut keyspaces: Vec<&'a Keyspace> = self.schema.keyspaces.values().map(Arc::as_ref).collect();
         keyspaces.sort_by_cached_key(|keyspace| keyspace.name.to_lowercase());
         keyspaces
+    }
+
+    /// Returns the listed tables and views of a keyspace.
+    fn tables(&self, keyspace: &'a Keyspace) -> impl Iterator<Item = &'a Table> {
+        let tables = keyspace.tables.values().map(Arc::as_ref);
+        tables.filter(move |table| !self.hidden.contain(table))
+    }
+
+    /// Returns a keyspace and all its elements.
+    fn keyspace_elements(&self, keyspace: &'a Keyspace) -> Vec<Element<'a>> {
+        let mut elements = vec![Element::Keyspace(keyspace)];
+        elements.extend(types_by_dependency(keyspace));
+        elements.extend(functions(keyspace, |_| true));
+        elements.extend(aggregates(keyspace, |_| true));
+        let mut tables: Vec<Element<'a>> = self
+            .tables(keyspace)
+            // The statement of a table with captured changes also creates its log.
+            .filter(|table| !table.is_view() && !table.is_cdc_log())
+            .map(Element::Table)
+            .collect();
+        sort(&mut tables);
+        for table in tables {
+            let Element::Table(table) = table else {
+                continue;
+            };
+            elements.push(Element::Table(table));
+            elements.extend(indexes(table));
+            elements.extend(views(keyspace, table));
+        }
+        elements
     }
 
     fn keyspace(&self, name: &str) -> Result<&'a Keyspace, CqlError> {
@@ -393,7 +395,7 @@ impl<'a> Finder<'a, '_> {
             (Some(keyspace), _) => keyspace.as_str(),
             (None, current) => {
                 if let Some(keyspace) = self.schema.keyspace(name.name.as_str()) {
-                    return Ok(keyspace_elements(keyspace));
+                    return Ok(self.keyspace_elements(keyspace));
                 }
                 current.unwrap_or(name.name.as_str())
             }

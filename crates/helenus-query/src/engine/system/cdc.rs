@@ -5,6 +5,9 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+use helenus_cql::error::CqlError;
+
 use super::Row;
 use super::row::{bigint, blob, row, text};
 use crate::engine::Engine;
@@ -62,13 +65,25 @@ const CURRENT: u8 = 0;
 const CLOSED: u8 = 1;
 const OPENED: u8 = 2;
 
-/// Returns the generations of a table's streams. The first one begins when the table's changes are captured for the first time.
+/// Reads the generations again if another node may have changed them.
+pub(crate) fn refresh(engine: Arc<Engine>) -> BoxFuture<'static, Result<(), CqlError>> {
+    Box::pin(async move {
+        match engine.schema().has_cdc() {
+            true => engine.context.load_generations().await,
+            false => Ok(()),
+        }
+    })
+}
+
+/// Returns the generations of a table's streams. The first one begins when the table's changes are captured for the first time, or with the
+/// oldest known generation if that is later.
 fn generations_of(table: &Table, all: &[Generation]) -> Vec<Generation> {
-    let since_ms = table.options.cdc.since_us.div_euclid(1000);
-    let before = all.partition_point(|generation| generation.since_ms <= since_ms);
+    let captured_ms = table.options.cdc.since_us.div_euclid(1000);
+    let before = all.partition_point(|generation| generation.since_ms <= captured_ms);
     let Some(first) = all.get(before.saturating_sub(1)) else {
         return Vec::new();
     };
+    let since_ms = captured_ms.max(first.since_ms);
     let first = Generation {
         since_ms,
         opened: first.current.clone(),
@@ -170,3 +185,7 @@ pub(crate) fn streams_descriptions(engine: &Arc<Engine>, table: &Table) -> Vec<R
     }
     rows
 }
+
+#[cfg(test)]
+#[path = "cdc_tests.rs"]
+mod tests;

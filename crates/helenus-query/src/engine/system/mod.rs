@@ -56,6 +56,14 @@ impl SystemTables {
 
 #[async_trait]
 impl VirtualTables for SystemTables {
+    async fn refresh(&self, table: &Table) -> Result<(), CqlError> {
+        let found = registry::find(&table.keyspace, &table.name);
+        let Some(refresh) = found.and_then(|found| found.refresh) else {
+            return Ok(());
+        };
+        refresh(self.engine()?).await
+    }
+
     /// Returns the rows sorted by token, and then by the clustering columns. In keyspaces that are virtual in Cassandra too, the partition
     /// key itself takes the place of the token.
     fn rows(&self, table: &Table) -> Result<Vec<Row>, CqlError> {
@@ -79,14 +87,32 @@ impl VirtualTables for SystemTables {
     }
 }
 
-/// Returns true if system tables and DESCRIBE do not list the table: readers of captured changes need it, and no table captures any. Drivers
-/// that find rows by tablets always need `scylla_keyspaces` on a shared store.
-pub(crate) fn is_hidden(schema: &Schema, table: &Table) -> bool {
-    let is_shared = || schema.table("system_views", "cluster_nodes").is_some();
-    table.kind == TableKind::Virtual
-        && registry::find(&table.keyspace, &table.name).is_some_and(|found| found.is_of_cdc)
-        && !schema.has_cdc()
-        && !(table.name == "scylla_keyspaces" && is_shared())
+/// The virtual tables that system tables and DESCRIBE do not list: those for readers of captured changes, if no table captures any.
+pub(crate) struct HiddenTables {
+    has_any: bool,
+    is_shared: bool,
+}
+
+impl HiddenTables {
+    pub fn of(schema: &Schema) -> HiddenTables {
+        HiddenTables {
+            has_any: !schema.has_cdc(),
+            is_shared: schema.table("system_views", "cluster_nodes").is_some(),
+        }
+    }
+
+    /// Returns true if a keyspace may have hidden tables.
+    pub fn may_be_in(&self, keyspace: &Keyspace) -> bool {
+        self.has_any && keyspace.is_virtual
+    }
+
+    /// Returns true if the table is hidden. Drivers that find rows by tablets always need `scylla_keyspaces` on a shared store.
+    pub fn contain(&self, table: &Table) -> bool {
+        self.has_any
+            && table.kind == TableKind::Virtual
+            && registry::find(&table.keyspace, &table.name).is_some_and(|found| found.is_of_cdc)
+            && !(table.name == "scylla_keyspaces" && self.is_shared)
+    }
 }
 
 /// Returns true if every authenticated role may read the table.

@@ -15,8 +15,8 @@ pub(super) static TABLES: &[VirtualTable] = &[
     table("system", "IndexInfo", local::built_indexes),
     table("system", "built_views", local::built_views),
     table("system", "cdc_local", cdc::local).defined_by(cdc::LOCAL).of_cdc().public(),
-    table("system", "cdc_streams", cdc::streams).defined_by(cdc::STREAMS).of_cdc().public(),
-    table("system", "cdc_timestamps", cdc::timestamps).defined_by(cdc::TIMESTAMPS).of_cdc().public(),
+    table("system", "cdc_streams", cdc::streams).defined_by(cdc::STREAMS).refreshed_by(cdc::refresh).of_cdc().public(),
+    table("system", "cdc_timestamps", cdc::timestamps).defined_by(cdc::TIMESTAMPS).refreshed_by(cdc::refresh).of_cdc().public(),
     table("system", "compaction_history", compactions::history),
     table("system", "local", local::local).public(),
     table("system", "peers", local::peers).public(),
@@ -43,8 +43,8 @@ pub(super) static TABLES: &[VirtualTable] = &[
     table("system_auth", "role_permissions", auth::role_permissions),
     table("system_auth", "roles", auth::roles),
 
-    table("system_distributed", "cdc_generation_timestamps", cdc::generation_timestamps).defined_by(cdc::GENERATION_TIMESTAMPS).of_cdc().public(),
-    table("system_distributed", "cdc_streams_descriptions_v2", cdc::streams_descriptions).defined_by(cdc::STREAMS_DESCRIPTIONS).of_cdc().public(),
+    table("system_distributed", "cdc_generation_timestamps", cdc::generation_timestamps).defined_by(cdc::GENERATION_TIMESTAMPS).refreshed_by(cdc::refresh).of_cdc().public(),
+    table("system_distributed", "cdc_streams_descriptions_v2", cdc::streams_descriptions).defined_by(cdc::STREAMS_DESCRIPTIONS).refreshed_by(cdc::refresh).of_cdc().public(),
     table("system_distributed", "view_build_status", local::view_build_status),
 
     table("system_traces", "events", traces::events),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helenus_cql::value::{pack_list, text::get_string, to_cql_literal};
 
 use super::row::{blob, boolean, double, int, row, text, text_list, text_map, text_set, uuid};
-use super::{Row, is_hidden};
+use super::{HiddenTables, Row};
 use crate::analysis::restrictions::view_filter::shown_where;
 use crate::engine::Engine;
 use crate::schema::names::is_virtual_keyspace;
@@ -24,16 +24,17 @@ pub(crate) const SCYLLA_KEYSPACES: &str = "CREATE TABLE system_schema.scylla_key
 fn of_keyspaces(engine: &Arc<Engine>, table: &Table, of_each: fn(&Table, &Keyspace) -> Vec<Row>) -> Vec<Row> {
     let is_virtual = table.keyspace == "system_virtual_schema";
     let schema = engine.schema();
+    let hidden = HiddenTables::of(&schema);
     let keyspaces = schema
         .keyspaces
         .values()
         .filter(|keyspace| is_virtual_keyspace(&keyspace.name) == is_virtual);
     let rows = |keyspace: &Keyspace| {
-        if !keyspace.tables.values().any(|of| is_hidden(&schema, of)) {
+        if !hidden.may_be_in(keyspace) {
             return of_each(table, keyspace);
         }
         let mut shown = Keyspace::clone(keyspace);
-        shown.tables.retain(|_, of| !is_hidden(&schema, of));
+        shown.tables.retain(|_, of| !hidden.contain(of));
         of_each(table, &shown)
     };
     keyspaces.flat_map(|keyspace| rows(keyspace)).collect()

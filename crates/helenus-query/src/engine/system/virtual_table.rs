@@ -18,11 +18,16 @@ type CompleteRows = for<'a> fn(&'a Engine, &'a Table, Vec<&'a mut Row>) -> Compl
 /// The future of a [`CompleteRows`]. It fails if the store cannot be read.
 pub(super) type Completion<'a> = BoxFuture<'a, Result<(), CqlError>>;
 
+/// Function that refreshes the documents from which the rows follow, if other nodes change these without a notification.
+type RefreshDocuments = fn(Arc<Engine>) -> BoxFuture<'static, Result<(), CqlError>>;
+
 /// A virtual table with rows.
 pub(super) struct VirtualTable {
     pub keyspace: &'static str,
     pub name: &'static str,
     pub rows: ComputeRows,
+    /// `None` if the rows follow from what this node knows.
+    pub refresh: Option<RefreshDocuments>,
     /// `None` if no column is read from the store.
     pub complete: Option<CompleteRows>,
     /// The CREATE TABLE statement of a table that Cassandra does not have. `None` for a table of Cassandra, which the folder `definitions`
@@ -43,6 +48,7 @@ pub(super) const fn table(keyspace: &'static str, name: &'static str, rows: Comp
         keyspace,
         name,
         rows,
+        refresh: None,
         complete: None,
         definition: None,
         is_of_shared_store: false,
@@ -52,6 +58,14 @@ pub(super) const fn table(keyspace: &'static str, name: &'static str, rows: Comp
 }
 
 impl VirtualTable {
+    /// Returns the entry of a table whose rows follow from documents of the store.
+    pub const fn refreshed_by(self, refresh: RefreshDocuments) -> VirtualTable {
+        VirtualTable {
+            refresh: Some(refresh),
+            ..self
+        }
+    }
+
     /// Returns the entry of a table with columns that are read from the store.
     pub const fn completed_by(self, complete: CompleteRows) -> VirtualTable {
         VirtualTable {

@@ -5,14 +5,12 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
-use helenus_cql::value::uuid::from_ticks;
+use helenus_cql::value::uuid::{from_ticks, ticks_at_micros};
 
 use crate::clock::Clock;
 
-/// Number of 100-nanosecond ticks between 1582-10-15 and 1970-01-01.
-const EPOCH_TICKS: i64 = 122_192_928_000_000_000;
-/// 2010-01-01. The times of prepended elements are mirrored at this time, so that later elements come before earlier ones.
-const REFERENCE_TICKS: i64 = EPOCH_TICKS + 1_262_304_000_000 * 10_000;
+/// 2010-01-01 in µs since 1970. The times of prepended elements are mirrored at this time, so that later elements come before earlier ones.
+const REFERENCE_US: i64 = 1_262_304_000_000_000;
 
 static LAST_APPENDED: AtomicI64 = AtomicI64::new(0);
 static LAST_PREPENDED: AtomicI64 = AtomicI64::new(i64::MAX);
@@ -24,10 +22,6 @@ static NODE: LazyLock<u64> = LazyLock::new(|| {
     (random & 0x3fff_ffff_ffff_ffff) | 0x8000_0100_0000_0000
 });
 
-fn now_ticks(clock: &dyn Clock) -> i64 {
-    clock.now_us().saturating_mul(10).saturating_add(EPOCH_TICKS)
-}
-
 fn path(ticks: i64) -> Bytes {
     Bytes::copy_from_slice(&from_ticks(ticks, *NODE).to_be_bytes())
 }
@@ -35,7 +29,7 @@ fn path(ticks: i64) -> Bytes {
 /// Returns paths for `count` elements at the end of a list, in order.
 pub fn appended(clock: &dyn Clock, count: usize) -> impl Iterator<Item = Bytes> {
     let count = count as i64;
-    let now = now_ticks(clock);
+    let now = ticks_at_micros(clock.now_us());
     let start = |last: i64| now.max(last.saturating_add(1));
     let last = LAST_APPENDED
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
@@ -49,7 +43,7 @@ pub fn appended(clock: &dyn Clock, count: usize) -> impl Iterator<Item = Bytes> 
 /// Returns paths for `count` elements at the beginning of a list, in order.
 pub fn prepended(clock: &dyn Clock, count: usize) -> impl Iterator<Item = Bytes> {
     let count = count as i64;
-    let mirrored = REFERENCE_TICKS.saturating_mul(2).saturating_sub(now_ticks(clock));
+    let mirrored = ticks_at_micros(REFERENCE_US.saturating_mul(2).saturating_sub(clock.now_us()));
     let start = |last: i64| mirrored.min(last) - count;
     let last = LAST_PREPENDED
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(start(last)))

@@ -75,6 +75,7 @@ impl SelectExecution<'_> {
             // The schema may have many tables, so that this takes long.
             scope::step_aside().await;
         }
+        self.context.virtual_tables.refresh(&table).await?;
         let mut rows = self.virtual_rows(&table)?;
         let mut values: Vec<_> = rows.iter_mut().map(|row| &mut row.values).collect();
         self.context.virtual_tables.complete(&table, &mut values).await?;

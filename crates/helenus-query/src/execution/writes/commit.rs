@@ -154,8 +154,8 @@ async fn apply(
 }
 
 /// Writes rows of one of this node's tablets, with their index entries. New entries are written first, on whichever node they are, then the
-/// rows. Obsolete entries and values are removed last. So no row lacks its entry, whatever fails. Rows of views in other tablets are recorded together
-/// with the rows, and then written.
+/// rows. Obsolete entries and values are removed last. So no row lacks its entry, whatever fails. Rows of views in other tablets are
+/// recorded together with the rows, and then written.
 ///
 /// The locks of the partitions are released once the rows are queued in the log, or while entries are written to other tablets
 /// ([`crate::storage::pending`]).

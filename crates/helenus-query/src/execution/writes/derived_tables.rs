@@ -10,6 +10,7 @@ use helenus_row::merge::merge;
 use helenus_row::{KeyKind, RowBuilder};
 use helenus_tablet::Op;
 
+use super::rows_before::RowsBefore;
 use super::{HeaderWrite, RowWrite, WriteSet};
 use crate::execution::views;
 use crate::failure::ExecutionError;
@@ -18,7 +19,7 @@ use crate::index::posting_lists::{PostingLists, ReplacedEntry};
 use crate::index::upkeep;
 use crate::rows::{PartitionKey, RowAt, RowSelection, corrupt, corrupt_key};
 use crate::schema::{Table, views_of};
-use crate::storage::row_reads::{RowCursor, read_header, read_stored_row_under, read_stored_static};
+use crate::storage::row_reads::{ReadView, RowCursor};
 use crate::storage::{Access, ExecutionContext};
 
 /// The table, partition, kind and clustering of a row.
@@ -87,7 +88,7 @@ impl WriteSet {
     /// Locks the partitions whose indexes and views must be maintained.
     pub(crate) async fn lock_indexed(&mut self, context: &ExecutionContext) -> Result<(), CqlError> {
         let mut partitions = Vec::new();
-        for write in self.rows.iter().filter(|write| write.table.has_derived_tables()) {
+        for write in self.rows.iter().filter(|write| write.table.reads_old_rows()) {
             partitions.push((write.table.number, write.partition.token, Access::Alone));
         }
         let has_rows = |table: &Table| !table.views.is_empty() || table.has_images;
@@ -100,15 +101,17 @@ impl WriteSet {
         Ok(())
     }
 
-    /// Returns the operands, with the index entries and rows of views that follow from them. The caller has locked the partitions of tables
-    /// with indexes or views.
+    /// Returns the operands, with the index entries, rows of views and rows of logs that follow from them. The caller has locked the
+    /// partitions of tables whose old rows are needed.
     pub(crate) async fn indexed_ops(self, context: &ExecutionContext) -> Result<IndexedOps, ExecutionError> {
+        let guard = self.guard.clone();
+        let mut before = RowsBefore::new(ReadView::under(context, guard.as_ref()));
         let changes = match self.is_captured() {
-            true => Box::pin(self.captured_ops(context)).await?,
+            true => Box::pin(self.captured_ops(context, &mut before)).await?,
             false => Vec::new(),
         };
         if self.has_derived_tables() {
-            let derived = Box::pin(self.derived_ops(context)).await?;
+            let derived = Box::pin(self.derived_ops(context, &mut before)).await?;
             return Ok(IndexedOps { changes, ..derived });
         }
         Ok(IndexedOps {
@@ -126,7 +129,11 @@ impl WriteSet {
         self.rows.iter().any(|write| write.table.has_derived_tables()) || viewed.next().is_some()
     }
 
-    async fn derived_ops(mut self, context: &ExecutionContext) -> Result<IndexedOps, ExecutionError> {
+    async fn derived_ops(
+        mut self,
+        context: &ExecutionContext,
+        rows_before: &mut RowsBefore<'_>,
+    ) -> Result<IndexedOps, ExecutionError> {
         self.put_under_archived(context).await?;
         let (mut added, mut replaced, mut removed) = (Vec::new(), Vec::new(), Vec::new());
         let mut views = Vec::new();
@@ -146,19 +153,19 @@ impl WriteSet {
         }
         let now_s = context.clock.now_us().div_euclid(1_000_000);
         for write in self.first_headers_of_viewed() {
-            views.extend(self.views_of_deleted(context, write, &by_row, now_s).await?);
+            views.extend(
+                self.views_of_deleted(context, rows_before, write, &by_row, now_s)
+                    .await?,
+            );
         }
         for (row, operands) in by_row.into_values() {
             let operand = merge(row.kind, None, &operands).map_err(corrupt)?;
             let (table, partition) = (&row.table, &row.partition);
-            let view = self.view(context);
-            let before = read_header(view, table, partition).await?.unwrap_or_default();
-            let old = match (upkeep::reads_old_row(table, &operand)?, row.kind) {
-                (false, _) => None,
-                (true, KeyKind::Static) => read_stored_static(view, table, partition, Some(&before)).await?,
-                (true, _) => {
-                    read_stored_row_under(view, table, partition, &row.clustering, Some(&before)).await?
-                }
+            let before = rows_before.header(table, partition).await?;
+            let name = (row.kind != KeyKind::Static).then_some(&row.clustering);
+            let old = match upkeep::reads_old_row(table, &operand)? {
+                false => None,
+                true => rows_before.row(table, partition, name, &before).await?,
             };
             let after = self.header_after(before, table, partition);
             let clustering = row.clustering_values()?;
@@ -230,6 +237,7 @@ impl WriteSet {
     async fn views_of_deleted(
         &self,
         context: &ExecutionContext,
+        rows_before: &mut RowsBefore<'_>,
         write: &HeaderWrite,
         written: &BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)>,
         now_s: i64,
@@ -237,9 +245,9 @@ impl WriteSet {
         let (table, partition) = (&write.table, &write.partition);
         let tables = views_now(context, table);
         let view = self.view(context);
-        let before = read_header(view, table, partition).await?;
-        let after = self.header_after(before.clone().unwrap_or_default(), table, partition);
-        let mut cursor = RowCursor::new(table, partition.clone(), before, RowSelection::all(), false);
+        let before = rows_before.header(table, partition).await?;
+        let after = self.header_after(before.clone(), table, partition);
+        let mut cursor = RowCursor::new(table, partition.clone(), Some(before), RowSelection::all(), false);
         let untouched = RowBuilder::new().build();
         let mut ops = Vec::new();
         while let Some(RowAt { clustering, row }) = cursor.next(view).await? {

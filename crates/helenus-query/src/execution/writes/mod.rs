@@ -7,6 +7,7 @@ mod cdc;
 pub(crate) mod commit;
 pub(crate) mod counters;
 pub(crate) mod derived_tables;
+mod rows_before;
 mod sampling;
 
 pub use derived_tables::IndexedOps;

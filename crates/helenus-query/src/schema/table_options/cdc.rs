@@ -17,7 +17,7 @@ const TTL: &str = "ttl";
 const TTL_DEFAULT_S: i32 = 86_400;
 
 /// The capture of a table's changes in its log table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CdcOptions {
     pub enabled: bool,
     /// The row as it was before each change.
@@ -65,42 +65,18 @@ impl Default for CdcOptions {
     }
 }
 
-/// The stored forms. Before changes could be captured, the option was a boolean without an effect.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Stored {
-    WithoutEffect(#[allow(dead_code)] bool),
-    Options {
-        enabled: bool,
-        preimage: Preimage,
-        postimage: bool,
-        delta: Delta,
-        ttl_s: i32,
-        since_us: i64,
-    },
-}
-
-impl<'de> Deserialize<'de> for CdcOptions {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CdcOptions, D::Error> {
-        Ok(match Stored::deserialize(deserializer)? {
-            Stored::WithoutEffect(_) => CdcOptions::default(),
-            Stored::Options {
-                enabled,
-                preimage,
-                postimage,
-                delta,
-                ttl_s,
-                since_us,
-            } => CdcOptions {
-                enabled,
-                preimage,
-                postimage,
-                delta,
-                ttl_s,
-                since_us,
-            },
-        })
+/// Reads the stored option. Before changes could be captured, it was a boolean without an effect.
+pub(super) fn stored<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CdcOptions, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        WithoutEffect(#[allow(dead_code)] bool),
+        Options(CdcOptions),
     }
+    Ok(match Stored::deserialize(deserializer)? {
+        Stored::WithoutEffect(_) => CdcOptions::default(),
+        Stored::Options(options) => options,
+    })
 }
 
 impl CdcOptions {

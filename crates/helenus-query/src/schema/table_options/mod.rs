@@ -29,7 +29,10 @@ pub struct TableOptions {
     pub allow_auto_snapshot: bool,
     pub bloom_filter_fp_chance: f64,
     pub caching: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "CdcOptions::is_default")]
+    #[serde(
+        skip_serializing_if = "CdcOptions::is_default",
+        deserialize_with = "cdc::stored"
+    )]
     pub cdc: CdcOptions,
     pub comment: String,
     pub compaction: BTreeMap<String, String>,

@@ -40,6 +40,7 @@ async fn latencies(State(engine): State<Arc<Engine>>) -> impl IntoResponse {
 async fn tables(State(engine): State<Arc<Engine>>) -> Result<impl IntoResponse, (StatusCode, String)> {
     let failed = |error: CqlError| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"));
     let sizes = engine.table_sizes().await.map_err(failed)?;
+    let logs = engine.change_logs().await.map_err(failed)?;
     let schema = engine.schema();
     let mut reports = Vec::new();
     for table in schema
@@ -48,7 +49,11 @@ async fn tables(State(engine): State<Arc<Engine>>) -> Result<impl IntoResponse, 
     {
         let size = sizes.get(&table.number).cloned().unwrap_or_default();
         let estimate = engine.estimate_partitions(table).await.map_err(failed)?;
-        reports.push(report(&engine, table, &size, &estimate));
+        let mut report = report(&engine, table, &size, &estimate);
+        if let Some(log) = logs.iter().find(|log| log.table.id == table.id) {
+            report["oldest_change_seconds"] = json!(log.oldest_age.map(|age| age.as_secs()));
+        }
+        reports.push(report);
     }
     Ok(as_json(&Value::from(reports)))
 }

@@ -1,25 +1,22 @@
 //! Images: the changed rows as they were before, and as they are after a change.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::merge::merge;
 use helenus_row::read::{LiveColumn, LiveRow};
 use helenus_row::row::Deletion;
-use helenus_row::{CellRef, ColumnId, KeyKind, RowBuilder};
+use helenus_row::{ColumnId, KeyKind, RowBuilder};
 
 use super::changes::{PartitionChanges, TimedChanges};
 use super::log_rows::{LogRows, Operation, frozen, truth};
-use super::{PartitionWrites, WriteSet};
+use super::{PartitionWrites, RowsBefore, WriteSet};
 use crate::failure::ExecutionError;
 use crate::rows::{StoredRow, corrupt};
 use crate::schema::cdc_log::{deleted_column, value_column};
 use crate::schema::table_options::cdc::Preimage;
 use crate::schema::{Column, Table};
-use crate::storage::ExecutionContext;
-use crate::storage::row_reads::{read_header, read_stored_row_under, read_stored_static};
 
 /// A row of a partition by encoded clustering. `None` is the static row.
 type RowName = Option<Bytes>;
@@ -38,24 +35,26 @@ impl<'a> Images<'a> {
     /// Reads the rows that the request changes. The caller has locked the partition.
     pub async fn read(
         set: &WriteSet,
-        context: &ExecutionContext,
+        rows_before: &mut RowsBefore<'_>,
         writes: &'a PartitionWrites<'_>,
         changes: &'a PartitionChanges,
+        now_us: i64,
     ) -> Result<Images<'a>, ExecutionError> {
         let (table, partition) = (writes.table, writes.partition);
-        let view = set.view(context);
-        let before = read_header(view, table, partition).await?.unwrap_or_default();
+        let before = rows_before.header(table, partition).await?;
         let after = set.header_after(before.clone(), table, partition);
         let mut rows = BTreeMap::new();
         let mut shadows = BTreeMap::new();
         for clustering in changes.clusterings.keys() {
-            let found = read_stored_row_under(view, table, partition, clustering, Some(&before)).await?;
+            let found = rows_before
+                .row(table, partition, Some(clustering), &before)
+                .await?;
             rows.extend(found.map(|found| (Some(clustering.clone()), found)));
             shadows.insert(Some(clustering.clone()), after.deletion_at(clustering));
         }
         let mut groups = changes.by_time.values();
         if groups.any(|group| !group.static_updates.is_empty()) {
-            let found = read_stored_static(view, table, partition, Some(&before)).await?;
+            let found = rows_before.row(table, partition, None, &before).await?;
             rows.extend(found.map(|found| (None, found)));
             shadows.insert(None, after.deletion);
         }
@@ -64,7 +63,7 @@ impl<'a> Images<'a> {
             clusterings: &changes.clusterings,
             shadows,
             rows,
-            now_s: context.clock.now_us().div_euclid(1_000_000),
+            now_s: now_us.div_euclid(1_000_000),
         })
     }
 
@@ -190,11 +189,7 @@ fn value(column: &Column, row: &LiveRow<'_>) -> Option<Bytes> {
         LiveColumn::Simple(cell) => Some(Bytes::copy_from_slice(cell.value)),
         LiveColumn::Complex(elements) => {
             let elements = elements.clone().in_cql_order(&column.ty);
-            let parts: Vec<(&[u8], &[u8])> = elements
-                .iter()
-                .map(|(path, CellRef { value, .. })| (*path, *value))
-                .collect();
-            Some(frozen(&column.ty, &parts))
+            Some(frozen(&column.ty, &elements))
         }
     }
 }

@@ -4,9 +4,10 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::uuid::{from_ticks, ticks_at_micros};
-use helenus_cql::value::{pack_map, pack_set, pack_tuple};
+use helenus_cql::value::{pack_map, pack_set};
+use helenus_row::read::{Elements, complex_value, sort_elements};
 use helenus_row::row::{CellKind, ColumnData, Complex, Expiry, Row};
-use helenus_row::{Cell, ColumnId, RowBuilder, key};
+use helenus_row::{Cell, CellRef, ColumnId, RowBuilder, key};
 use helenus_tablet::Op;
 
 use super::PartitionWrites;
@@ -115,7 +116,7 @@ impl<'a> LogRows<'a> {
     }
 
     /// Adds the changes themselves.
-    pub fn add_changes(&mut self, changes: &PartitionChanges, group: &TimedChanges) -> Result<(), CqlError> {
+    pub fn add_changes(&mut self, changes: &PartitionChanges, group: &TimedChanges) {
         let clustering = |row: &Bytes| changes.clusterings.get(row).map_or(&[][..], Vec::as_slice);
         for (ttl, row) in &group.static_updates {
             self.add(Operation::Update, &[], *ttl, self.delta(row.row()));
@@ -146,7 +147,6 @@ impl<'a> LogRows<'a> {
         if group.deletes_partition {
             self.add(Operation::PartitionDelete, &[], 0, Vec::new());
         }
-        Ok(())
     }
 
     /// Returns the log's values for the changed columns of a row.
@@ -205,10 +205,11 @@ fn is_dead(cell: &Cell) -> bool {
 
 fn delta_of_elements(column: &Column, complex: &Complex, values: &mut Vec<(ColumnId, Bytes)>) {
     let (dead, live): (Vec<_>, Vec<_>) = complex.cells.iter().partition(|(_, cell)| is_dead(cell));
-    let live: Vec<(&[u8], &[u8])> = live
+    let mut live: Elements<'_> = live
         .into_iter()
-        .map(|(path, cell)| (&**path, &*cell.value))
+        .map(|(path, cell)| (&**path, cell.borrow()))
         .collect();
+    sort_elements(&column.ty, &mut live);
     // A user type always has a value: its fields that were not written are null.
     if !live.is_empty() || matches!(column.ty, CqlType::Udt { .. }) {
         values.push((value_column(column.id), frozen(&column.ty, &live)));
@@ -222,22 +223,13 @@ fn delta_of_elements(column: &Column, complex: &Complex, values: &mut Vec<(Colum
     }
 }
 
-/// Returns the frozen value of elements: path and value.
-pub(super) fn frozen(ty: &CqlType, elements: &[(&[u8], &[u8])]) -> Bytes {
+/// Returns the frozen value of elements in CQL order. A list becomes a map with the ids of its elements.
+pub(super) fn frozen(ty: &CqlType, elements: &[(&[u8], CellRef<'_>)]) -> Bytes {
     match ty {
-        CqlType::Set { element, .. } => pack_set(element, elements.iter().map(|(path, _)| path)),
-        CqlType::Map { key, .. } => pack_map(key, elements.iter().copied()),
-        CqlType::Udt { definition, .. } => {
-            let field = |at: usize| {
-                let is_field = |path: &[u8]| {
-                    path.try_into()
-                        .is_ok_and(|path| usize::from(u16::from_be_bytes(path)) == at)
-                };
-                let found = elements.iter().find(|(path, _)| is_field(path));
-                found.map(|(_, value)| *value)
-            };
-            pack_tuple((0..definition.fields.len()).map(field))
+        CqlType::List { .. } => {
+            let entries = elements.iter().map(|(path, cell)| (path, cell.value));
+            pack_map(&CqlType::TIMEUUID, entries)
         }
-        _ => pack_map(&CqlType::TIMEUUID, elements.iter().copied()),
+        _ => complex_value(ty, elements),
     }
 }

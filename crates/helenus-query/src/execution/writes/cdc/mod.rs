@@ -15,6 +15,7 @@ use bytes::Bytes;
 use helenus_row::murmur3_token;
 use helenus_tablet::Op;
 
+use super::rows_before::RowsBefore;
 use super::{HeaderWrite, RowWrite, WriteSet};
 use crate::failure::ExecutionError;
 use crate::rows::PartitionKey;
@@ -54,10 +55,14 @@ impl WriteSet {
     }
 
     /// Returns the rows of logs for these writes. If they have images, the caller has locked the partitions.
-    pub(crate) async fn captured_ops(&self, context: &ExecutionContext) -> Result<Vec<Op>, ExecutionError> {
+    pub(super) async fn captured_ops(
+        &self,
+        context: &ExecutionContext,
+        before: &mut RowsBefore<'_>,
+    ) -> Result<Vec<Op>, ExecutionError> {
         let mut ops = Vec::new();
         for writes in self.captured().into_values() {
-            self.capture(context, &writes, &mut ops).await?;
+            self.capture(context, before, &writes, &mut ops).await?;
         }
         Ok(ops)
     }
@@ -92,6 +97,7 @@ impl WriteSet {
     async fn capture(
         &self,
         context: &ExecutionContext,
+        before: &mut RowsBefore<'_>,
         writes: &PartitionWrites<'_>,
         ops: &mut Vec<Op>,
     ) -> Result<(), ExecutionError> {
@@ -102,12 +108,12 @@ impl WriteSet {
             return Ok(());
         };
         let changes = PartitionChanges::of(writes)?;
-        let mut images = match table.has_images {
-            true => Some(Images::read(self, context, writes, &changes).await?),
-            false => None,
-        };
         let stream = context.change_stream(writes.partition.token).await?;
         let now_us = context.clock.now_us();
+        let mut images = match table.has_images {
+            true => Some(Images::read(self, before, writes, &changes, now_us).await?),
+            false => None,
+        };
         let since_us = stream.since_us.max(table.options.cdc.since_us);
         let digest = writes.digest();
         for (at, (write_us, group)) in changes.by_time.iter().enumerate() {
@@ -117,7 +123,7 @@ impl WriteSet {
             if let Some(images) = &mut images {
                 images.add_before(group, &mut rows)?;
             }
-            rows.add_changes(&changes, group)?;
+            rows.add_changes(&changes, group);
             if let Some(images) = &mut images {
                 images.add_after(group, &mut rows)?;
             }
