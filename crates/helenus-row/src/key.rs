@@ -16,7 +16,7 @@ mod value_order_tests;
 pub(crate) use bounds::tidy;
 pub use bounds::{ByteRange, ClusteringRange, TupleBound, successor};
 pub use layout::{EncodedClustering, KeyLayout, Order};
-pub use murmur3::murmur3_token;
+pub use murmur3::{key_with_token, murmur3_token};
 pub use value_order::{has_value_order, ordered_token, ordered_value};
 
 use std::borrow::Cow;

@@ -30,7 +30,9 @@ mod varint;
 
 pub use error::{KeyError, RowError};
 pub use header::{PartitionHeader, RangeTombstone};
-pub use key::{ByteRange, ClusteringRange, KeyKind, KeyLayout, Order, TableId, murmur3_token};
+pub use key::{
+    ByteRange, ClusteringRange, KeyKind, KeyLayout, Order, TableId, key_with_token, murmur3_token,
+};
 pub use packed::{CellRef, ColumnRef, RowRef};
 pub use row::{
     Cell, CellKind, CellRules, ColumnData, ColumnId, Complex, Deletion, ExactClustering, Expiry, Liveness,

@@ -1,8 +1,8 @@
 //! Streams of captured changes.
 //!
 //! A stream is a partition of every log table ([`crate::schema::cdc_log`]). Each tablet has one, so that a change and its record are written
-//! to the same tablet, in one record of the node's log. A stream's id follows from the tablet's range: it is the first id whose token lies
-//! in that range.
+//! to the same tablet, in one record of the node's log. A stream's id follows from the tablet's range, and its token lies in that
+//! range.
 //!
 //! Streams close and open with their tablets, when these are split or merged. The document [`DOCUMENT`] lists these *generations*. The first
 //! write to a new tablet records the generation. It begins in the near future: the new streams only get changes with a later time, and the
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
-use helenus_row::{TokenRange, murmur3_token};
+use helenus_row::{TokenRange, key_with_token, murmur3_token};
 use serde::{Deserialize, Serialize};
 
 use super::shared_document::SharedDocument;
@@ -212,24 +212,26 @@ fn replay(documents: &[GenerationDoc]) -> Vec<Generation> {
     generations
 }
 
-/// Returns the key of a range's stream. Its second half has ScyllaDB's version 1 of stream ids in its last bits, and a hash of the range.
+/// Returns the key of a range's stream, from a hash of the range. It has ScyllaDB's version of stream ids in its last bits.
 fn stream_key(range: TokenRange) -> PartitionKey {
     let seed = murmur3_token(&[range.first.to_be_bytes(), range.last.to_be_bytes()].concat()).cast_unsigned();
-    // 22 bits for readers that group streams by the index of a range, then the version.
-    let second = (seed << 26) | (u64::from(VERSION));
-    let mut first = seed;
+    let width = range.last.wrapping_sub(range.first).cast_unsigned();
+    let offset = width.checked_add(1).map_or(seed, |tokens| seed % tokens);
+    // No key has the token `i64::MIN`.
+    let token = range.first.wrapping_add_unsigned(offset).max(i64::MIN + 1);
+    let mut choice = seed;
     loop {
-        let bytes: Bytes = [first.to_be_bytes(), second.to_be_bytes()].concat().into();
-        let key = PartitionKey::new(bytes);
-        if range.contains(key.token) {
-            return key;
+        let id = key_with_token(token, choice);
+        if id[15] & VERSION_MASK == VERSION {
+            return PartitionKey::new(Bytes::copy_from_slice(&id));
         }
-        first = first.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        choice = choice.wrapping_add(0x9e37_79b9_7f4a_7c15);
     }
 }
 
 /// Version of stream ids (`cdc::stream_id`).
 const VERSION: u8 = 1;
+const VERSION_MASK: u8 = 0xf;
 
 /// Ranges whose streams close and open.
 #[derive(Debug, PartialEq, Eq)]

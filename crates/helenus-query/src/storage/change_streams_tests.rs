@@ -19,6 +19,21 @@ fn stream_lies_in_its_range() {
 }
 
 #[test]
+fn stream_of_narrow_range_lies_in_it() {
+    for (first, last) in [
+        (7, 7),
+        (-1, 0),
+        (i64::MIN, i64::MIN + 1),
+        (i64::MAX, i64::MAX),
+        (i64::MIN, i64::MAX),
+    ] {
+        let key = stream_key(range(first, last));
+        assert!((first..=last).contains(&key.token), "{first} to {last}");
+        assert_eq!(key.bytes[15] & 0xf, VERSION);
+    }
+}
+
+#[test]
 fn split_closes_one_stream_and_opens_two() {
     let (low, high) = (range(i64::MIN, -1), range(0, i64::MAX));
     let documents = [

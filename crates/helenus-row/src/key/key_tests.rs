@@ -236,6 +236,13 @@ fn tokens_are_cassandras() {
     assert_eq!(murmur3_token(b""), i64::MIN);
 }
 
+proptest! {
+    #[test]
+    fn key_with_token_has_the_token(token in i64::MIN + 1..=i64::MAX, choice in any::<u64>()) {
+        prop_assert_eq!(murmur3_token(&key_with_token(token, choice)), token);
+    }
+}
+
 /// Pins the stored bytes: changed bytes would make old stores unreadable.
 #[test]
 fn golden_keys() {
