@@ -153,8 +153,15 @@ class Table:
         self.dropped = []
         self.options = options(chance, release, self)
         few, many = range(*FEW), range(*(MANY if self.is_wide else FEW))
-        self.partitions = [[kind.literal(chance, True) for _, kind in self.partition] for _ in range(chance.choice(few) + 1)]
+        self.partitions = [self._partition_key(chance) for _ in range(chance.choice(few) + 1)]
         self.values = [[kind.literal(chance) for _ in range(chance.choice(many) + 1)] for _, kind in self.clustering]
+
+    def _partition_key(self, chance):
+        """Returns the values of a partition key. Cassandra refuses the empty key, which only a single column can have."""
+        while True:
+            values = [kind.literal(chance, True) for _, kind in self.partition]
+            if values not in (["0x"], ["''"]):
+                return values
 
     def statement(self, keyspace):
         """Returns CREATE TABLE."""

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(0)]
 RELEASES = [cassandras.release_named(name) for name in ("5.0-oa", "5.0-da", "5.0-nb", "4.1", "4.0", "3.11")]
 SNAPSHOT = "monday"
 # A release stays up for so many rounds.
-ROUNDS_PER_RELEASE = 12
+ROUNDS_PER_RELEASE = 4
 SHOWN, FAILED_MAX = 8, 10
 REFUSED_PERCENT_MAX = 25
 # Cassandra fails on some strange values and schemas with errors of the server, after which the driver has no other host.
