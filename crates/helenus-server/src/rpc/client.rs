@@ -82,7 +82,10 @@ impl Peers {
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         let began = trace::is_recording().then(std::time::Instant::now);
-        let mut texts = Texts::Omitted;
+        let mut texts = match request.sends_texts {
+            true => Texts::Sent,
+            false => Texts::Omitted,
+        };
         loop {
             let mut body = BytesMut::new();
             encode_statement(request, texts, began.is_some(), &mut body);

@@ -11,8 +11,8 @@ use helenus_cluster::{
     TabletInfo, TabletState,
 };
 use helenus_query::cluster::{
-    Cluster, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
-    ReportedNode, ReportedTablet, Request, ScanRange, StaleEntries, Versions,
+    Cluster, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RelayAnswer, RemoteError, RemoteScan,
+    RemoteWrite, ReportedNode, ReportedTablet, Request, ReturnAddress, ScanRange, StaleEntries, Versions,
 };
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
@@ -262,6 +262,16 @@ impl Cluster for ClusterClient {
         let peer = self.peer(node)?;
         let requested = self.peers.execute(&peer, request, deadline);
         self.counts.statements.count(requested.await)
+    }
+
+    fn relay(&self, node: Uuid, request: &Request<'_>, deadline: Instant, back: ReturnAddress) -> bool {
+        let peer = self.peer(node);
+        peer.is_ok_and(|peer| self.peers.relay(&peer, request, deadline, back))
+    }
+
+    fn count_relayed(&self, answer: &RelayAnswer) {
+        self.counts.statements.record(answer);
+        self.counts.relayed.increment(1);
     }
 
     async fn read_part(

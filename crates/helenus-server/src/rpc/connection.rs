@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use helenus_query::cluster::{RelayReceiver, ReturnAddress};
 use helenus_query::limits::scope;
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use tokio::runtime::Handle;
@@ -23,6 +24,7 @@ use super::introduction::introduce;
 use super::mailbox::Mailbox;
 use super::peer_auth::PeerCredentials;
 use super::pending::{ChunkOutcome, NewRequest, Outcome, PendingRequests, Settled, Sink};
+use super::relay::RelaySink;
 use super::socket::Socket;
 use super::wire::Wire;
 use super::{CHUNKS_AHEAD, OPEN_MAX, Tls};
@@ -130,6 +132,21 @@ impl PeerConnection {
         outcome.unwrap_or_else(|_| Err(CallError::NoAnswer("the connection has ended".to_owned())))
     }
 
+    /// Sends a statement whose answer goes to `back`. Returns false if nothing was sent, because too many requests are open.
+    pub fn relay(&self, body: BytesMut, deadline: Instant, back: ReturnAddress) -> bool {
+        let Ok(permit) = self.open.clone().try_acquire_owned() else {
+            return false;
+        };
+        self.begin(NewRequest {
+            kind: Kind::Execute,
+            body,
+            is_left: back.is_left.clone(),
+            sink: Sink::Relay(RelaySink::new(back, permit)),
+            deadline,
+        });
+        true
+    }
+
     /// Begins a scan. Waits until the other node has begun it.
     pub async fn scan(&self, body: BytesMut, deadline: Instant) -> Result<ScanAnswers, CallError> {
         let permit = tokio::time::timeout_at(deadline, self.open.clone().acquire_owned()).await;
@@ -165,6 +182,15 @@ impl PeerConnection {
             deadline,
             is_left: scope::left(),
         };
+        Ok(PendingGuard {
+            id: self.begin(request),
+            shared: self.shared.clone(),
+            is_answered: false,
+        })
+    }
+
+    /// Queues a request, and returns its id.
+    fn begin(&self, request: NewRequest) -> u32 {
         let (id, begins) = self.shared.pending.put(|pending| {
             let id = pending.begin(request);
             (id, !std::mem::replace(&mut pending.is_running, true))
@@ -172,11 +198,7 @@ impl PeerConnection {
         if begins {
             self.runtime.spawn(run(self.shared.clone()));
         }
-        Ok(PendingGuard {
-            shared: self.shared.clone(),
-            id,
-            is_answered: false,
-        })
+        id
     }
 }
 
@@ -238,6 +260,7 @@ async fn run(shared: Arc<Shared>) {
                 timer: Box::pin(tokio::time::sleep(SWEEP_INTERVAL)),
                 pinged: None,
                 settled: Vec::new(),
+                sleeping: Vec::new(),
             };
             let reason = std::future::poll_fn(|cx| driver.poll(cx)).await;
             tracing::debug!(
@@ -270,6 +293,8 @@ struct Driver<'a> {
     /// Time of the last ping since the other node was silent. `None` if it is not silent.
     pinged: Option<std::time::Instant>,
     settled: Vec<Settled>,
+    /// Empty, with room for the receivers of answers that must be woken.
+    sleeping: Vec<Arc<dyn RelayReceiver>>,
 }
 
 impl Driver<'_> {
@@ -342,7 +367,10 @@ impl Driver<'_> {
             }
             Ok::<_, String>(())
         })?;
-        self.settled.drain(..).for_each(Settled::send);
+        // The receivers are woken last, so that each finds all of its answers.
+        let sleeping = self.settled.drain(..).filter_map(Settled::send_quietly);
+        self.sleeping.extend(sleeping);
+        self.sleeping.drain(..).for_each(|receiver| receiver.wake());
         Ok(true)
     }
 

@@ -6,7 +6,7 @@ use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
 /// A queue and the task that empties it.
-pub(super) struct Mailbox<Q> {
+pub(crate) struct Mailbox<Q> {
     state: Mutex<MailboxState<Q>>,
     task: AtomicWaker,
 }
@@ -30,15 +30,23 @@ impl<Q> Mailbox<Q> {
 
     /// Changes the queue, and wakes the task if it sleeps.
     pub fn put<T>(&self, change: impl FnOnce(&mut Q) -> T) -> T {
-        let (changed, was_awake) = {
-            let mut state = self.state.lock();
-            let changed = change(&mut state.queue);
-            (changed, std::mem::replace(&mut state.is_awake, true))
-        };
-        if !was_awake {
-            self.task.wake();
+        let (changed, sleeps) = self.put_quietly(change);
+        if sleeps {
+            self.wake();
         }
         changed
+    }
+
+    /// Changes the queue. Also returns true if the task sleeps: the caller must then wake it.
+    pub fn put_quietly<T>(&self, change: impl FnOnce(&mut Q) -> T) -> (T, bool) {
+        let mut state = self.state.lock();
+        let changed = change(&mut state.queue);
+        (changed, !std::mem::replace(&mut state.is_awake, true))
+    }
+
+    /// Wakes the task.
+    pub fn wake(&self) {
+        self.task.wake();
     }
 
     /// Looks at the queue, or changes it, without waking the task.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use helenus_cluster::NodeInfo;
+use helenus_query::cluster::ReturnAddress;
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -148,6 +149,17 @@ impl Peers {
             false => &peer.requests,
         };
         connection.request(kind, body, deadline).await
+    }
+
+    /// Sends a statement whose answer goes to `back`. Returns false if nothing was sent.
+    pub(super) fn relay_body(
+        &self,
+        node: &NodeInfo,
+        body: BytesMut,
+        deadline: Instant,
+        back: ReturnAddress,
+    ) -> bool {
+        body.len() <= LARGE_REQUEST_LEN && self.peer(node).requests.relay(body, deadline, back)
     }
 
     /// Begins a scan.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use hashbrown::HashMap;
+use helenus_query::cluster::RelayReceiver;
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use super::failure::CallError;
 use super::frame::{Frame, Header, Kind, flags};
 use super::output::Output;
+use super::relay::RelaySink;
 
 /// The answer to a request.
 pub(super) type Outcome = Result<Bytes, CallError>;
@@ -26,15 +28,25 @@ pub(super) type ChunkOutcome = Result<(Bytes, bool), CallError>;
 pub(super) enum Sink {
     Answer(oneshot::Sender<Outcome>),
     Chunks(mpsc::Sender<ChunkOutcome>),
+    Relay(RelaySink),
 }
 
 impl Sink {
-    /// Sends the last answer.
-    fn send(self, outcome: Outcome) {
+    /// Sends the last answer. Returns the receiver if the caller must wake it.
+    fn send_quietly(self, outcome: Outcome) -> Option<Arc<dyn RelayReceiver>> {
         // Errors are ignored, because the caller may have given up.
         match self {
             Sink::Answer(sender) => drop(sender.send(outcome)),
             Sink::Chunks(sender) => drop(sender.try_send(outcome.map(|chunk| (chunk, true)))),
+            Sink::Relay(sink) => return sink.send_quietly(outcome),
+        }
+        None
+    }
+
+    /// Sends the last answer.
+    fn send(self, outcome: Outcome) {
+        if let Some(receiver) = self.send_quietly(outcome) {
+            receiver.wake();
         }
     }
 }
@@ -277,8 +289,9 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    pub fn send(self) {
-        self.sink.send(self.outcome);
+    /// Sends the answer. Returns the receiver if the caller must wake it.
+    pub fn send_quietly(self) -> Option<Arc<dyn RelayReceiver>> {
+        self.sink.send_quietly(self.outcome)
     }
 }
 
