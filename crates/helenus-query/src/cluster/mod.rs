@@ -37,7 +37,7 @@ use crate::response::Outcome;
 pub use crate::index::list_search::ListSearch;
 pub use crate::index::stale_entry::{StaleEntries, StaleEntry};
 pub use part::{PartAnswer, PartPage, PartRows};
-pub use relay::{RelayAnswer, RelayReceiver, ReturnAddress};
+pub use relay::{RelayAnswer, RelayReceiver, ReturnAddress, Sent};
 pub(crate) use request::RequestWork;
 pub use request::{Request, Source};
 
@@ -194,10 +194,16 @@ pub trait Cluster: Send + Sync + 'static {
         request: &Request<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError>;
-    /// Sends a request to the owner of its rows, and returns at once. The answer goes to `back`. Returns false if nothing was sent, because
-    /// the request would have to wait. [`Cluster::execute`] is then the way.
-    fn relay(&self, _node: Uuid, _request: &Request<'_>, _deadline: Instant, _back: ReturnAddress) -> bool {
-        false
+    /// Queues a request for the owner of its rows, and returns at once. The answer goes to `back`. `None` if nothing was queued, because the
+    /// request would have to wait. [`Cluster::execute`] is then the way.
+    fn relay(
+        &self,
+        _node: Uuid,
+        _request: &Request<'_>,
+        _deadline: Instant,
+        _back: ReturnAddress,
+    ) -> Option<Sent> {
+        None
     }
     /// Counts the answer to a relayed request.
     fn count_relayed(&self, _answer: &RelayAnswer) {}

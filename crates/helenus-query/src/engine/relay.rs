@@ -12,7 +12,9 @@ use uuid::Uuid;
 
 use super::Engine;
 use crate::analysis::{Plan, Planned, Prepared, consistency};
-use crate::cluster::{Cluster, Owner, RelayAnswer, RemoteError, Request, RequestWork, ReturnAddress, Source};
+use crate::cluster::{
+    Cluster, Owner, RelayAnswer, RemoteError, Request, RequestWork, ReturnAddress, Sent, Source,
+};
 use crate::execution::routing::coordinate::{self, Attempts, client_error};
 use crate::execution::timing::Timing;
 use crate::measurement;
@@ -45,7 +47,7 @@ pub struct Unsettled {
 }
 
 impl Engine {
-    /// Sends a request to the owner of its only partition. The answer goes to the address that `back` returns. `None` if nothing was done,
+    /// Queues a request for the owner of its only partition. The answer goes to the address that `back` returns. `None` if nothing was done,
     /// because the request must run by [`Engine::execute`].
     pub fn relay(
         &self,
@@ -53,7 +55,7 @@ impl Engine {
         prepared: &Arc<Prepared>,
         frame: ClientFrame<'_>,
         back: impl FnOnce() -> ReturnAddress,
-    ) -> Option<Relayed> {
+    ) -> Option<(Relayed, Sent)> {
         let cluster = self.cluster()?.as_ref();
         let epoch = prepared.is_write.then(|| self.context.writing.epochs.enter());
         let planned = self.current_plan(prepared).ok()?;
@@ -66,13 +68,11 @@ impl Engine {
         let timing = Timing::begin(None);
         let attempts = Attempts::until(self.context.deadline(), cluster);
         let request = self.relayed_request(prepared, &planned, &values, frame, (token, masks));
-        if !cluster.relay(node, &request, attempts.deadline(), back()) {
-            return None;
-        }
+        let sent = cluster.relay(node, &request, attempts.deadline(), back())?;
         let text = StatementText::Prepared(prepared.query.clone());
         let running = self.context.running.enter(text, timing.began);
         drop(values);
-        Some(Relayed {
+        let relayed = Relayed {
             prepared: prepared.clone(),
             planned,
             masks,
@@ -83,7 +83,8 @@ impl Engine {
             timing,
             running,
             _epoch: epoch,
-        })
+        };
+        Some((relayed, sent))
     }
 
     /// Returns true if the client may run the statement, and the request needs nothing that only [`Engine::execute`] does. Errors are left to

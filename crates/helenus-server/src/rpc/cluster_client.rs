@@ -12,7 +12,8 @@ use helenus_cluster::{
 };
 use helenus_query::cluster::{
     Cluster, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RelayAnswer, RemoteError, RemoteScan,
-    RemoteWrite, ReportedNode, ReportedTablet, Request, ReturnAddress, ScanRange, StaleEntries, Versions,
+    RemoteWrite, ReportedNode, ReportedTablet, Request, ReturnAddress, ScanRange, Sent, StaleEntries,
+    Versions,
 };
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
@@ -264,9 +265,15 @@ impl Cluster for ClusterClient {
         self.counts.statements.count(requested.await)
     }
 
-    fn relay(&self, node: Uuid, request: &Request<'_>, deadline: Instant, back: ReturnAddress) -> bool {
-        let peer = self.peer(node);
-        peer.is_ok_and(|peer| self.peers.relay(&peer, request, deadline, back))
+    fn relay(
+        &self,
+        node: Uuid,
+        request: &Request<'_>,
+        deadline: Instant,
+        back: ReturnAddress,
+    ) -> Option<Sent> {
+        let peer = self.peer(node).ok()?;
+        self.peers.relay(&peer, request, deadline, back)
     }
 
     fn count_relayed(&self, answer: &RelayAnswer) {

@@ -6,11 +6,11 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use helenus_query::cluster::{RelayReceiver, ReturnAddress};
+use helenus_query::cluster::{ReturnAddress, Sent};
 use helenus_query::limits::scope;
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use tokio::runtime::Handle;
@@ -132,19 +132,17 @@ impl PeerConnection {
         outcome.unwrap_or_else(|_| Err(CallError::NoAnswer("the connection has ended".to_owned())))
     }
 
-    /// Sends a statement whose answer goes to `back`. Returns false if nothing was sent, because too many requests are open.
-    pub fn relay(&self, body: BytesMut, deadline: Instant, back: ReturnAddress) -> bool {
-        let Ok(permit) = self.open.clone().try_acquire_owned() else {
-            return false;
-        };
-        self.begin(NewRequest {
+    /// Queues a statement whose answer goes to `back`. `None` if nothing was queued, because too many requests are open.
+    pub fn relay(&self, body: BytesMut, deadline: Instant, back: ReturnAddress) -> Option<Sent> {
+        let permit = self.open.clone().try_acquire_owned().ok()?;
+        let (_, waker) = self.begin(NewRequest {
             kind: Kind::Execute,
             body,
             is_left: back.is_left.clone(),
             sink: Sink::Relay(RelaySink::new(back, permit)),
             deadline,
         });
-        true
+        Some(Sent { waker })
     }
 
     /// Begins a scan. Waits until the other node has begun it.
@@ -182,23 +180,27 @@ impl PeerConnection {
             deadline,
             is_left: scope::left(),
         };
+        let (id, waker) = self.begin(request);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         Ok(PendingGuard {
-            id: self.begin(request),
+            id,
             shared: self.shared.clone(),
             is_answered: false,
         })
     }
 
-    /// Queues a request, and returns its id.
-    fn begin(&self, request: NewRequest) -> u32 {
-        let (id, begins) = self.shared.pending.put(|pending| {
+    /// Queues a request, and returns its id. Also returns the waker of the connection's task, if it sleeps.
+    fn begin(&self, request: NewRequest) -> (u32, Option<Waker>) {
+        let ((id, begins), waker) = self.shared.pending.put_quietly(|pending| {
             let id = pending.begin(request);
             (id, !std::mem::replace(&mut pending.is_running, true))
         });
         if begins {
             self.runtime.spawn(run(self.shared.clone()));
         }
-        id
+        (id, waker)
     }
 }
 
@@ -293,8 +295,8 @@ struct Driver<'a> {
     /// Time of the last ping since the other node was silent. `None` if it is not silent.
     pinged: Option<std::time::Instant>,
     settled: Vec<Settled>,
-    /// Empty, with room for the receivers of answers that must be woken.
-    sleeping: Vec<Arc<dyn RelayReceiver>>,
+    /// Empty, with room for the wakers of the answers' receivers.
+    sleeping: Vec<Waker>,
 }
 
 impl Driver<'_> {
@@ -370,7 +372,7 @@ impl Driver<'_> {
         // The receivers are woken last, so that each finds all of its answers.
         let sleeping = self.settled.drain(..).filter_map(Settled::send_quietly);
         self.sleeping.extend(sleeping);
-        self.sleeping.drain(..).for_each(|receiver| receiver.wake());
+        self.sleeping.drain(..).for_each(Waker::wake);
         Ok(true)
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use helenus_cluster::NodeInfo;
-use helenus_query::cluster::ReturnAddress;
+use helenus_query::cluster::{ReturnAddress, Sent};
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -151,15 +151,18 @@ impl Peers {
         connection.request(kind, body, deadline).await
     }
 
-    /// Sends a statement whose answer goes to `back`. Returns false if nothing was sent.
+    /// Queues a statement whose answer goes to `back`. `None` if nothing was queued.
     pub(super) fn relay_body(
         &self,
         node: &NodeInfo,
         body: BytesMut,
         deadline: Instant,
         back: ReturnAddress,
-    ) -> bool {
-        body.len() <= LARGE_REQUEST_LEN && self.peer(node).requests.relay(body, deadline, back)
+    ) -> Option<Sent> {
+        match body.len() > LARGE_REQUEST_LEN {
+            true => None,
+            false => self.peer(node).requests.relay(body, deadline, back),
+        }
     }
 
     /// Begins a scan.

@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
 use hashbrown::HashMap;
-use helenus_query::cluster::RelayReceiver;
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -32,8 +32,8 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    /// Sends the last answer. Returns the receiver if the caller must wake it.
-    fn send_quietly(self, outcome: Outcome) -> Option<Arc<dyn RelayReceiver>> {
+    /// Sends the last answer. Returns the waker of the receiver's task if the caller must wake it.
+    fn send_quietly(self, outcome: Outcome) -> Option<Waker> {
         // Errors are ignored, because the caller may have given up.
         match self {
             Sink::Answer(sender) => drop(sender.send(outcome)),
@@ -45,8 +45,8 @@ impl Sink {
 
     /// Sends the last answer.
     fn send(self, outcome: Outcome) {
-        if let Some(receiver) = self.send_quietly(outcome) {
-            receiver.wake();
+        if let Some(waker) = self.send_quietly(outcome) {
+            waker.wake();
         }
     }
 }
@@ -289,8 +289,8 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// Sends the answer. Returns the receiver if the caller must wake it.
-    pub fn send_quietly(self) -> Option<Arc<dyn RelayReceiver>> {
+    /// Sends the answer. Returns the waker of the receiver's task if the caller must wake it.
+    pub fn send_quietly(self) -> Option<Waker> {
         self.sink.send_quietly(self.outcome)
     }
 }

@@ -1,10 +1,10 @@
 //! Relayed requests: forwarded requests whose answers go to the connections of clients, without a future that waits for them.
 
-use std::sync::Arc;
+use std::task::Waker;
 
 use bytes::BytesMut;
 use helenus_cluster::NodeInfo;
-use helenus_query::cluster::{RelayReceiver, Request, ReturnAddress};
+use helenus_query::cluster::{Request, ReturnAddress, Sent};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -29,14 +29,14 @@ impl RelaySink {
         }
     }
 
-    /// Sends the answer. Returns the receiver if the caller must wake it.
-    pub fn send_quietly(mut self, outcome: Outcome) -> Option<Arc<dyn RelayReceiver>> {
+    /// Sends the answer. Returns the waker of the receiver's task if the caller must wake it.
+    pub fn send_quietly(mut self, outcome: Outcome) -> Option<Waker> {
         let ReturnAddress { receiver, number, .. } = self.back.take()?;
         let answer = match outcome {
             Ok(message) => decode_relayed_answer(message),
             Err(error) => Err(error.into()),
         };
-        receiver.put(number, answer).then_some(receiver)
+        receiver.put(number, answer)
     }
 }
 
@@ -44,22 +44,22 @@ impl Drop for RelaySink {
     fn drop(&mut self) {
         if let Some(ReturnAddress { receiver, number, .. }) = self.back.take() {
             let error = CallError::NoAnswer("the connection has ended".to_owned());
-            if receiver.put(number, Err(error.into())) {
-                receiver.wake();
+            if let Some(waker) = receiver.put(number, Err(error.into())) {
+                waker.wake();
             }
         }
     }
 }
 
 impl Peers {
-    /// Sends a request whose answer goes to `back`. Returns false if nothing was sent, because the request would have to wait.
+    /// Queues a request whose answer goes to `back`. `None` if nothing was queued, because the request would have to wait.
     pub(super) fn relay(
         &self,
         node: &NodeInfo,
         request: &Request<'_>,
         deadline: Instant,
         back: ReturnAddress,
-    ) -> bool {
+    ) -> Option<Sent> {
         let mut body = BytesMut::new();
         encode_statement(request, Texts::Omitted, false, &mut body);
         self.relay_body(node, body, deadline, back)

@@ -13,7 +13,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::ResultMetadata;
 use helenus_cql::frame::request::{BatchKind, BatchStatement};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
-use helenus_query::cluster::{RelayAnswer, ReturnAddress};
+use helenus_query::cluster::{RelayAnswer, ReturnAddress, Sent};
 use helenus_query::engine::clients::Clients;
 use helenus_query::limits::client_memory::ClientMemory;
 use helenus_query::request::User;
@@ -118,7 +118,7 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
-    /// Sends a prepared statement to the node that owns its rows, and returns at once. The answer goes to the address that `back` returns.
+    /// Queues a prepared statement for the node that owns its rows, and returns at once. The answer goes to the address that `back` returns.
     /// `None` if nothing was done, so that the statement must be run by [`Backend::execute`].
     fn relay(
         &self,
@@ -126,7 +126,7 @@ pub trait Backend: Send + Sync + 'static {
         _prepared: &Arc<Self::Prepared>,
         _frame: ClientFrame<'_>,
         _back: impl FnOnce() -> ReturnAddress,
-    ) -> Option<Self::Relayed> {
+    ) -> Option<(Self::Relayed, Sent)> {
         None
     }
 

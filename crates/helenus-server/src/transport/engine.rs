@@ -10,7 +10,7 @@ use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_cql::frame::{PreparedMetadata, ResultMetadata};
 use helenus_query::analysis;
-use helenus_query::cluster::{RelayAnswer, ReturnAddress};
+use helenus_query::cluster::{RelayAnswer, ReturnAddress, Sent};
 use helenus_query::engine::clients::Clients;
 use helenus_query::engine::relay::{Relayed, Unsettled};
 use helenus_query::engine::{self, Engine};
@@ -138,7 +138,7 @@ impl Backend for Arc<Engine> {
         prepared: &Arc<engine::Prepared>,
         frame: ClientFrame<'_>,
         back: impl FnOnce() -> ReturnAddress,
-    ) -> Option<Relayed> {
+    ) -> Option<(Relayed, Sent)> {
         Engine::relay(self, client, prepared, frame, back)
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
     Cluster, LeaseTerm, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
-    ReportedNode, ReportedTablet, Request, ReturnAddress, ScanRange, StaleEntries, Versions,
+    ReportedNode, ReportedTablet, Request, ReturnAddress, ScanRange, Sent, StaleEntries, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
@@ -143,10 +143,16 @@ impl Cluster for Cut {
         }
         self.members.execute(node, request, deadline).await
     }
-    fn relay(&self, node: Uuid, request: &Request<'_>, deadline: Instant, back: ReturnAddress) -> bool {
-        let is_relayed = self.members.relay(node, request, deadline, back);
-        self.relayed.fetch_add(usize::from(is_relayed), Ordering::SeqCst);
-        is_relayed
+    fn relay(
+        &self,
+        node: Uuid,
+        request: &Request<'_>,
+        deadline: Instant,
+        back: ReturnAddress,
+    ) -> Option<Sent> {
+        let sent = self.members.relay(node, request, deadline, back)?;
+        self.relayed.fetch_add(1, Ordering::SeqCst);
+        Some(sent)
     }
     async fn read_part(
         &self,

@@ -178,6 +178,7 @@ impl<B: Backend> Connection<B> {
                 Ok(served) => progress |= served,
                 Err(error) => return Poll::Ready(Err(error)),
             }
+            self.relayed.send();
             let flushed = match self.flush(cx) {
                 Poll::Ready(Ok(wrote)) => {
                     progress |= wrote;

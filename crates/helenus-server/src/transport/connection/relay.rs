@@ -6,7 +6,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -47,6 +47,18 @@ pub(super) struct RelayedRequests<B: Backend> {
     /// Empty, with room for the answers that are taken from the queue.
     answers: Vec<NumberedAnswer>,
     is_left: Arc<AtomicBool>,
+    /// The tasks that send the requests. They are woken when the connection has read all requests that have arrived together.
+    senders: Senders,
+}
+
+/// The wakers of tasks with something to send. Dropping this wakes them.
+#[derive(Default)]
+struct Senders(Vec<Waker>);
+
+impl Drop for Senders {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
+    }
 }
 
 type NumberedAnswer = (u32, RelayAnswer);
@@ -55,13 +67,9 @@ type NumberedAnswer = (u32, RelayAnswer);
 struct RelayQueue(Mailbox<Vec<NumberedAnswer>>);
 
 impl RelayReceiver for RelayQueue {
-    fn put(&self, number: u32, answer: RelayAnswer) -> bool {
-        let ((), sleeps) = self.0.put_quietly(|answers| answers.push((number, answer)));
-        sleeps
-    }
-
-    fn wake(&self) {
-        self.0.wake();
+    fn put(&self, number: u32, answer: RelayAnswer) -> Option<Waker> {
+        let ((), waker) = self.0.put_quietly(|answers| answers.push((number, answer)));
+        waker
     }
 }
 
@@ -73,6 +81,7 @@ impl<B: Backend> Default for RelayedRequests<B> {
             free: Vec::new(),
             answers: Vec::new(),
             is_left: Arc::default(),
+            senders: Senders::default(),
         }
     }
 }
@@ -86,6 +95,11 @@ impl<B: Backend> RelayedRequests<B> {
     /// Records that no client waits for the answers any more.
     pub fn abandon(&self) {
         self.is_left.store(true, Ordering::Relaxed);
+    }
+
+    /// Has the relayed requests sent.
+    pub fn send(&mut self) {
+        self.senders.0.drain(..).for_each(Waker::wake);
     }
 
     /// Lets the task sleep until an answer arrives. Returns false if there are answers.
@@ -139,7 +153,7 @@ impl<B: Backend> Connection<B> {
             is_left: self.relayed.is_left.clone(),
         };
         let frame = frame(&execute.parameters, body);
-        let Some(relayed) = server.backend.relay(client, &prepared, frame, back) else {
+        let Some((relayed, sent)) = server.backend.relay(client, &prepared, frame, back) else {
             self.relayed.free.push(number);
             return false;
         };
@@ -153,6 +167,7 @@ impl<B: Backend> Connection<B> {
             values: execute.parameters.values.len(),
         };
         self.relayed.begin(number, request);
+        self.relayed.senders.0.extend(sent.waker);
         true
     }
 
