@@ -24,7 +24,7 @@ use super::introduction::introduce;
 use super::mailbox::Mailbox;
 use super::peer_auth::PeerCredentials;
 use super::pending::{ChunkOutcome, NewRequest, Outcome, PendingRequests, Settled, Sink};
-use super::relay::RelaySink;
+use super::relay_sink::RelaySink;
 use super::socket::Socket;
 use super::wire::Wire;
 use super::{CHUNKS_AHEAD, OPEN_MAX, Tls};

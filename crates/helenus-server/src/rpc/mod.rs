@@ -36,7 +36,7 @@ mod peers;
 mod pending;
 mod pings;
 mod refusal_log;
-mod relay;
+mod relay_sink;
 mod remote_scan;
 mod replies;
 mod request_handler;

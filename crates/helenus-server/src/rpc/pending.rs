@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::failure::CallError;
 use super::frame::{Frame, Header, Kind, flags};
 use super::output::Output;
-use super::relay::RelaySink;
+use super::relay_sink::RelaySink;
 
 /// The answer to a request.
 pub(super) type Outcome = Result<Bytes, CallError>;

@@ -1,18 +1,13 @@
-//! Relayed requests: forwarded requests whose answers go to the connections of clients, without a future that waits for them.
+//! The receiver of the answer to a relayed request: a client's connection, which has no future for the request.
 
 use std::task::Waker;
 
-use bytes::BytesMut;
-use helenus_cluster::NodeInfo;
-use helenus_query::cluster::{Request, ReturnAddress, Sent};
+use bytes::Bytes;
+use helenus_query::cluster::ReturnAddress;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
 
 use super::answer_codec::decode_relayed_answer;
 use super::failure::CallError;
-use super::peers::Peers;
-use super::pending::Outcome;
-use super::statement_codec::{Texts, encode_statement};
 
 /// The receiver of the answer to a relayed request. If this is dropped without an answer, the request has none.
 pub(super) struct RelaySink {
@@ -30,7 +25,7 @@ impl RelaySink {
     }
 
     /// Sends the answer. Returns the waker of the receiver's task if the caller must wake it.
-    pub fn send_quietly(mut self, outcome: Outcome) -> Option<Waker> {
+    pub fn send_quietly(mut self, outcome: Result<Bytes, CallError>) -> Option<Waker> {
         let ReturnAddress { receiver, number, .. } = self.back.take()?;
         let answer = match outcome {
             Ok(message) => decode_relayed_answer(message),
@@ -48,20 +43,5 @@ impl Drop for RelaySink {
                 waker.wake();
             }
         }
-    }
-}
-
-impl Peers {
-    /// Queues a request whose answer goes to `back`. `None` if nothing was queued, because the request would have to wait.
-    pub(super) fn relay(
-        &self,
-        node: &NodeInfo,
-        request: &Request<'_>,
-        deadline: Instant,
-        back: ReturnAddress,
-    ) -> Option<Sent> {
-        let mut body = BytesMut::new();
-        encode_statement(request, Texts::Omitted, false, &mut body);
-        self.relay_body(node, body, deadline, back)
     }
 }
