@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 /// A connection to one node.
 pub struct Client {
     socket: TcpStream,
-    version: ProtocolVersion,
+    pub version: ProtocolVersion,
     encoder: OutputEncoder,
     decoder: Decoder,
     input: BytesMut,
