@@ -62,6 +62,9 @@ struct Phase {
     cpu_us: f64,
     per_s: f64,
     p50_ms: f64,
+    /// Forwarded statements, and those of them that were relayed, for an operation.
+    forwarded: f64,
+    relayed: f64,
 }
 
 /// One operation with one number of requests in flight.
@@ -89,13 +92,15 @@ pub async fn run(options: Options) -> Result<()> {
             for (server, phases) in servers.iter().zip(&mut case.phases) {
                 let phase = server.measure(&options, case.operation, case.in_flight).await?;
                 println!(
-                    "round {round}  {:>3} in flight  {:<40} {:<10} {:>7.1} us  {:>8.0}/s  p50 {:>7.2} ms",
+                    "round {round}  {:>3} in flight  {:<40} {:<10} {:>7.1} us  {:>8.0}/s  p50 {:>7.2} ms  forwarded {:.2}, relayed {:.2}",
                     case.in_flight,
                     case.operation.name(),
                     server.name,
                     phase.cpu_us,
                     phase.per_s,
-                    phase.p50_ms
+                    phase.p50_ms,
+                    phase.forwarded,
+                    phase.relayed
                 );
                 phases.push(phase);
             }
@@ -187,14 +192,30 @@ impl Server {
         load_of(operation, in_flight, Some(length / 2))
             .run(&targets)
             .await?;
+        let (forwarded, relayed) = self.forwarded()?;
         let before = node::cpu_time_of(&self.nodes)?;
         let outcome = load_of(operation, in_flight, Some(length)).run(&targets).await?;
         let used = node::cpu_time_of(&self.nodes)?.saturating_sub(before);
+        let (forwarded_now, relayed_now) = self.forwarded()?;
+        let operations = outcome.operations.max(1) as f64;
         Ok(Phase {
-            cpu_us: used.as_secs_f64() * 1e6 / outcome.operations.max(1) as f64,
+            cpu_us: used.as_secs_f64() * 1e6 / operations,
             per_s: outcome.operations_per_s(),
             p50_ms: outcome.quantile_ms(0.5),
+            forwarded: (forwarded_now - forwarded) / operations,
+            relayed: (relayed_now - relayed) / operations,
         })
+    }
+
+    /// Returns the numbers of statements that the nodes have forwarded and relayed.
+    fn forwarded(&self) -> Result<(f64, f64)> {
+        let mut sums = (0.0, 0.0);
+        for node in &self.nodes {
+            let metrics = node.metrics()?;
+            sums.0 += metrics.sum("helenus_cluster_remote_total{kind=\"statement\",outcome=\"done\"}");
+            sums.1 += metrics.sum("helenus_cluster_relayed_total");
+        }
+        Ok(sums)
     }
 }
 

@@ -4,6 +4,7 @@
 //! execution of a prepared statement (alone or in a batch) finds its plan, binds its values, and answers: a SELECT with one row of values
 //! of fixed lengths, all else with nothing. Neither keys nor operands are encoded, and no cache is used.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use helenus_cql::frame::ResultMetadata;
 use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
 use helenus_cql::frame::response::{Prepared, RowsBuilder, SchemaChange};
 use helenus_query::clock::SystemClock;
+use helenus_query::cluster::RelayAnswer;
 use helenus_query::engine::{self, Engine, EngineConfig, Limits, LocalNode};
 use helenus_query::request::{BoundValues, ClientFrame, ClientState};
 use helenus_query::response::{Outcome, Response, Rows};
@@ -99,6 +101,8 @@ impl NoStorage {
 
 impl Backend for NoStorage {
     type Prepared = engine::Prepared;
+    type Relayed = Infallible;
+    type Unsettled = Infallible;
 
     fn cql_version(&self) -> &str {
         self.engine.cql_version()
@@ -145,6 +149,14 @@ impl Backend for NoStorage {
         frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
         Ok(self.answer(prepared, &frame.parameters.values)?.into())
+    }
+
+    fn settle(&self, relayed: Infallible, _: RelayAnswer) -> Result<Result<Outcome, CqlError>, Infallible> {
+        match relayed {}
+    }
+
+    async fn resume(&self, unsettled: Infallible, _: ClientFrame<'_>) -> Result<Outcome, CqlError> {
+        match unsettled {}
     }
 
     async fn batch(

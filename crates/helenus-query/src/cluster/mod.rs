@@ -15,6 +15,7 @@
 //! - The result of a read is returned only if the node has held its lease since before the read. The lease is checked after the read.
 
 mod part;
+mod relay;
 mod request;
 
 use std::net::SocketAddr;
@@ -36,6 +37,7 @@ use crate::response::Outcome;
 pub use crate::index::list_search::ListSearch;
 pub use crate::index::stale_entry::{StaleEntries, StaleEntry};
 pub use part::{PartAnswer, PartPage, PartRows};
+pub use relay::{RelayAnswer, RelayReceiver, ReturnAddress, Sent};
 pub(crate) use request::RequestWork;
 pub use request::{Request, Source};
 
@@ -192,6 +194,19 @@ pub trait Cluster: Send + Sync + 'static {
         request: &Request<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError>;
+    /// Queues a request for the owner of its rows, and returns at once. The answer goes to `back`. `None` if nothing was queued, because the
+    /// request would have to wait. [`Cluster::execute`] is then the way.
+    fn relay(
+        &self,
+        _node: Uuid,
+        _request: &Request<'_>,
+        _deadline: Instant,
+        _back: ReturnAddress,
+    ) -> Option<Sent> {
+        None
+    }
+    /// Counts the answer to a relayed request.
+    fn count_relayed(&self, _answer: &RelayAnswer) {}
     /// Returns the result of the rows that `node` owns among the tokens. For a statement that returns rows, these are at most one page
     /// after its paging state.
     async fn read_part(
@@ -245,6 +260,7 @@ pub trait Cluster: Send + Sync + 'static {
 }
 
 /// Waits between tries. Each wait is longer than the last, but ends when the cluster has changed since the last try began.
+#[derive(Clone)]
 pub(crate) struct Backoff {
     wait: Duration,
     deadline: Instant,

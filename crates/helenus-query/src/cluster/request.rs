@@ -37,6 +37,8 @@ pub struct Request<'a> {
     pub timestamp_us: Option<i64>,
     /// The partitions that the executing node modifies. `None` for all.
     pub share: Option<&'a Share>,
+    /// True if the owner is known not to know the prepared statement, so that it gets the text at once.
+    pub sends_texts: bool,
 }
 
 /// The statement or batch to run.
@@ -69,6 +71,7 @@ impl<'a> Request<'a> {
             token: None,
             timestamp_us: None,
             share: None,
+            sends_texts: false,
         }
     }
 

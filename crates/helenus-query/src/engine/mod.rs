@@ -18,6 +18,7 @@ pub(crate) mod identity;
 mod open_times;
 pub(crate) mod prepared;
 mod read_only;
+pub mod relay;
 pub mod sampling;
 pub(crate) mod security;
 pub(crate) mod serve;

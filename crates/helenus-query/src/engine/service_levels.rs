@@ -117,6 +117,11 @@ impl Engine {
         }
     }
 
+    /// Returns true if the client's role may have a service level.
+    pub(super) fn has_service_level(&self, client: &ClientState) -> bool {
+        client.user.is_some() && !self.context.schema.load().access.service_levels.is_empty()
+    }
+
     /// Counts a request of a client, as [`Engine::count_statement`] does.
     ///
     /// # Errors

@@ -72,27 +72,48 @@ impl Shard {
     }
 }
 
+/// Place of a statement in the register. [`RunningStatements::leave`] removes the statement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunningPlace {
+    shard: usize,
+    slot: usize,
+}
+
 /// Entry of a statement in the register. Dropping it removes the statement.
 pub(crate) struct Running<'r> {
-    slot: usize,
-    shard: &'r Mutex<Shard>,
+    place: RunningPlace,
+    running: &'r RunningStatements,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // The text is dropped once the lock is released.
-        let left = self.shard.lock().leave(self.slot);
-        drop(left);
+        self.running.leave(self.place);
     }
 }
 
 impl RunningStatements {
     /// Enters a statement that began at `began` into the register, until the returned guard is dropped.
     pub(crate) fn begin(&self, text: StatementText, began: Instant) -> Option<Running<'_>> {
+        let place = self.enter(text, began)?;
+        Some(Running { place, running: self })
+    }
+
+    /// Enters a statement that began at `began` into the register, until [`RunningStatements::leave`].
+    pub(crate) fn enter(&self, text: StatementText, began: Instant) -> Option<RunningPlace> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let shard = self.shards.get(id as usize % SHARDS)?;
-        let slot = shard.lock().enter(RunningStatement { id, text, began });
-        Some(Running { slot, shard })
+        let shard = id as usize % SHARDS;
+        let statement = RunningStatement { id, text, began };
+        let slot = self.shards.get(shard)?.lock().enter(statement);
+        Some(RunningPlace { shard, slot })
+    }
+
+    /// Removes a statement. Each place is left once.
+    pub(crate) fn leave(&self, place: RunningPlace) {
+        if let Some(shard) = self.shards.get(place.shard) {
+            // The text is dropped once the lock is released.
+            let left = shard.lock().leave(place.slot);
+            drop(left);
+        }
     }
 
     /// Returns the running statements, oldest first.

@@ -27,6 +27,6 @@ pub use headers::HeaderTables;
 pub use hooks::{LiveTables, RowHooks};
 pub use locks::{Access, LockRequest, PartitionGuard, PartitionLocks};
 pub(crate) use partition_meter::{MeasuredPartition, PartitionThresholds};
-pub use schema_epochs::SchemaEpochs;
+pub use schema_epochs::{SchemaEpochs, WriteEpoch};
 pub(crate) use virtual_tables::NoVirtualTables;
 pub use virtual_tables::{VirtualRow, VirtualTables};

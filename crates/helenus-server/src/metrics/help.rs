@@ -201,6 +201,10 @@ const COUNTERS: &[(&str, &str)] = &[
         "Times that this node's lease has run out",
     ),
     (
+        "helenus_cluster_relayed_total",
+        "Statements forwarded on the short path, whose answers went straight to the client's connection",
+    ),
+    (
         "helenus_cluster_remote_total",
         "Requests to other nodes by kind and outcome",
     ),

@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::forwarded::{AnswerKind, ForwardedAnswer, ForwardedStep};
 use helenus_cql::frame::{self, Opcode};
-use helenus_query::cluster::{RemoteError, Request, Source};
+use helenus_query::cluster::{RelayAnswer, RemoteError, Request, Source};
 use helenus_query::failure::ExecutionError;
 use helenus_query::response::{Outcome, Response};
 
@@ -68,31 +68,50 @@ pub(super) fn decode_execute_answer(
     message: Bytes,
     request: &Request<'_>,
 ) -> Result<ExecuteAnswer, RemoteError> {
-    let invalid = |error: CqlError| RemoteError::NoAnswer(error.to_string());
-    let (answer, body) = ForwardedAnswer::decode(message).map_err(invalid)?;
+    let (mut answer, body) = ForwardedAnswer::decode(message).map_err(invalid)?;
+    let steps = std::mem::take(&mut answer.steps);
     let version = request.frame.parameters.version;
-    let result = match answer.kind {
-        AnswerKind::Result => {
-            let response = match request.frame.body {
-                Some(_) => Response::Encoded(body),
-                None => decoded_response(version, Opcode::Result, body).map_err(invalid)?,
-            };
-            Ok(Outcome {
-                is_applied: answer.is_applied,
-                ..response.with(answer.warnings)
-            })
+    let response = |body| match request.frame.body {
+        Some(_) => Ok(Response::Encoded(body)),
+        None => decoded_response(version, Opcode::Result, body).map_err(invalid),
+    };
+    let result = match result_of(answer, body, response) {
+        Err(RemoteError::Failed(CqlError::Unprepared(_))) => {
+            Err(RemoteError::Failed(CqlError::Unprepared(prepared_id(request))))
         }
+        result => result,
+    };
+    Ok(ExecuteAnswer { result, steps })
+}
+
+/// Decodes the answer to a relayed request, whose body the client gets as it is.
+pub(super) fn decode_relayed_answer(message: Bytes) -> RelayAnswer {
+    let (answer, body) = ForwardedAnswer::decode(message).map_err(invalid)?;
+    result_of(answer, body, |body| Ok(Response::Encoded(body)))
+}
+
+fn invalid(error: CqlError) -> RemoteError {
+    RemoteError::NoAnswer(error.to_string())
+}
+
+/// Returns the result of an answer. `response` reads the body of a RESULT. The id of a statement that the owner does not know is empty.
+fn result_of(
+    answer: ForwardedAnswer,
+    body: Bytes,
+    response: impl FnOnce(Bytes) -> Result<Response, RemoteError>,
+) -> Result<Outcome, RemoteError> {
+    match answer.kind {
+        AnswerKind::Result => Ok(Outcome {
+            is_applied: answer.is_applied,
+            ..response(body)?.with(answer.warnings)
+        }),
         AnswerKind::Error => match decoded_response(VERSION, Opcode::Error, body) {
             Ok(_) => Err(RemoteError::NoAnswer("an error was expected".to_owned())),
             Err(error) => Err(RemoteError::Failed(error.warned(answer.warnings))),
         },
         AnswerKind::NotOwned => Err(RemoteError::NotOwned),
-        AnswerKind::Unprepared => Err(RemoteError::Failed(CqlError::Unprepared(prepared_id(request)))),
-    };
-    Ok(ExecuteAnswer {
-        result,
-        steps: answer.steps,
-    })
+        AnswerKind::Unprepared => Err(RemoteError::Failed(CqlError::Unprepared(Vec::new()))),
+    }
 }
 
 /// Returns the id that the client prepares again. Empty for a batch, whose unknown statement is not known here.

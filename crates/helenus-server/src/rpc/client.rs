@@ -6,8 +6,8 @@ use bytes::{Bytes, BytesMut};
 use helenus_cluster::{DocumentVersion, NodeInfo};
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
-    ListSearch, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite, Request, ScanRange,
-    StaleEntries, Versions,
+    ListSearch, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite, Request, ReturnAddress,
+    ScanRange, Sent, StaleEntries, Versions,
 };
 use helenus_query::response::Outcome;
 use helenus_query::trace;
@@ -82,7 +82,10 @@ impl Peers {
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         let began = trace::is_recording().then(std::time::Instant::now);
-        let mut texts = Texts::Omitted;
+        let mut texts = match request.sends_texts {
+            true => Texts::Sent,
+            false => Texts::Omitted,
+        };
         loop {
             let mut body = BytesMut::new();
             encode_statement(request, texts, began.is_some(), &mut body);
@@ -101,6 +104,19 @@ impl Peers {
                 result => return result,
             }
         }
+    }
+
+    /// Queues a request whose answer goes to `back`. `None` if nothing was queued, because the request would have to wait.
+    pub(super) fn relay(
+        &self,
+        node: &NodeInfo,
+        request: &Request<'_>,
+        deadline: Instant,
+        back: ReturnAddress,
+    ) -> Option<Sent> {
+        let mut body = BytesMut::new();
+        encode_statement(request, Texts::Omitted, false, &mut body);
+        self.relay_body(node, body, deadline, back)
     }
 
     /// Requests that a node reads a part of an aggregate, and returns its partial result.

@@ -11,8 +11,9 @@ use helenus_cluster::{
     TabletInfo, TabletState,
 };
 use helenus_query::cluster::{
-    Cluster, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
-    ReportedNode, ReportedTablet, Request, ScanRange, StaleEntries, Versions,
+    Cluster, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RelayAnswer, RemoteError, RemoteScan,
+    RemoteWrite, ReportedNode, ReportedTablet, Request, ReturnAddress, ScanRange, Sent, StaleEntries,
+    Versions,
 };
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
@@ -262,6 +263,22 @@ impl Cluster for ClusterClient {
         let peer = self.peer(node)?;
         let requested = self.peers.execute(&peer, request, deadline);
         self.counts.statements.count(requested.await)
+    }
+
+    fn relay(
+        &self,
+        node: Uuid,
+        request: &Request<'_>,
+        deadline: Instant,
+        back: ReturnAddress,
+    ) -> Option<Sent> {
+        let peer = self.peer(node).ok()?;
+        self.peers.relay(&peer, request, deadline, back)
+    }
+
+    fn count_relayed(&self, answer: &RelayAnswer) {
+        self.counts.statements.record(answer);
+        self.counts.relayed.increment(1);
     }
 
     async fn read_part(

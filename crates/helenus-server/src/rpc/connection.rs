@@ -6,10 +6,11 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use helenus_query::cluster::{ReturnAddress, Sent};
 use helenus_query::limits::scope;
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use tokio::runtime::Handle;
@@ -23,6 +24,7 @@ use super::introduction::introduce;
 use super::mailbox::Mailbox;
 use super::peer_auth::PeerCredentials;
 use super::pending::{ChunkOutcome, NewRequest, Outcome, PendingRequests, Settled, Sink};
+use super::relay_sink::RelaySink;
 use super::socket::Socket;
 use super::wire::Wire;
 use super::{CHUNKS_AHEAD, OPEN_MAX, Tls};
@@ -130,6 +132,19 @@ impl PeerConnection {
         outcome.unwrap_or_else(|_| Err(CallError::NoAnswer("the connection has ended".to_owned())))
     }
 
+    /// Queues a statement whose answer goes to `back`. `None` if nothing was queued, because too many requests are open.
+    pub fn relay(&self, body: BytesMut, deadline: Instant, back: ReturnAddress) -> Option<Sent> {
+        let permit = self.open.clone().try_acquire_owned().ok()?;
+        let (_, waker) = self.begin(NewRequest {
+            kind: Kind::Execute,
+            body,
+            is_left: back.is_left.clone(),
+            sink: Sink::Relay(RelaySink::new(back, permit)),
+            deadline,
+        });
+        Some(Sent { waker })
+    }
+
     /// Begins a scan. Waits until the other node has begun it.
     pub async fn scan(&self, body: BytesMut, deadline: Instant) -> Result<ScanAnswers, CallError> {
         let permit = tokio::time::timeout_at(deadline, self.open.clone().acquire_owned()).await;
@@ -165,18 +180,27 @@ impl PeerConnection {
             deadline,
             is_left: scope::left(),
         };
-        let (id, begins) = self.shared.pending.put(|pending| {
+        let (id, waker) = self.begin(request);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Ok(PendingGuard {
+            id,
+            shared: self.shared.clone(),
+            is_answered: false,
+        })
+    }
+
+    /// Queues a request, and returns its id. Also returns the waker of the connection's task, if it sleeps.
+    fn begin(&self, request: NewRequest) -> (u32, Option<Waker>) {
+        let ((id, begins), waker) = self.shared.pending.put_quietly(|pending| {
             let id = pending.begin(request);
             (id, !std::mem::replace(&mut pending.is_running, true))
         });
         if begins {
             self.runtime.spawn(run(self.shared.clone()));
         }
-        Ok(PendingGuard {
-            shared: self.shared.clone(),
-            id,
-            is_answered: false,
-        })
+        (id, waker)
     }
 }
 
@@ -238,6 +262,7 @@ async fn run(shared: Arc<Shared>) {
                 timer: Box::pin(tokio::time::sleep(SWEEP_INTERVAL)),
                 pinged: None,
                 settled: Vec::new(),
+                sleeping: Vec::new(),
             };
             let reason = std::future::poll_fn(|cx| driver.poll(cx)).await;
             tracing::debug!(
@@ -270,6 +295,8 @@ struct Driver<'a> {
     /// Time of the last ping since the other node was silent. `None` if it is not silent.
     pinged: Option<std::time::Instant>,
     settled: Vec<Settled>,
+    /// Empty, with room for the wakers of the answers' receivers.
+    sleeping: Vec<Waker>,
 }
 
 impl Driver<'_> {
@@ -342,7 +369,10 @@ impl Driver<'_> {
             }
             Ok::<_, String>(())
         })?;
-        self.settled.drain(..).for_each(Settled::send);
+        // The receivers are woken last, so that each finds all of its answers.
+        let sleeping = self.settled.drain(..).filter_map(Settled::send_quietly);
+        self.sleeping.extend(sleeping);
+        self.sleeping.drain(..).for_each(Waker::wake);
         Ok(true)
     }
 

@@ -1,12 +1,12 @@
 //! A queue that many tasks fill and one task empties. The emptying task is woken only if it sleeps.
 
-use std::task::Context;
+use std::task::{Context, Waker};
 
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
 /// A queue and the task that empties it.
-pub(super) struct Mailbox<Q> {
+pub(crate) struct Mailbox<Q> {
     state: Mutex<MailboxState<Q>>,
     task: AtomicWaker,
 }
@@ -30,15 +30,22 @@ impl<Q> Mailbox<Q> {
 
     /// Changes the queue, and wakes the task if it sleeps.
     pub fn put<T>(&self, change: impl FnOnce(&mut Q) -> T) -> T {
+        let (changed, waker) = self.put_quietly(change);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        changed
+    }
+
+    /// Changes the queue. Also returns the waker of the task, if it sleeps: the caller must wake it.
+    pub fn put_quietly<T>(&self, change: impl FnOnce(&mut Q) -> T) -> (T, Option<Waker>) {
         let (changed, was_awake) = {
             let mut state = self.state.lock();
             let changed = change(&mut state.queue);
             (changed, std::mem::replace(&mut state.is_awake, true))
         };
-        if !was_awake {
-            self.task.wake();
-        }
-        changed
+        let waker = if was_awake { None } else { self.task.take() };
+        (changed, waker)
     }
 
     /// Looks at the queue, or changes it, without waking the task.

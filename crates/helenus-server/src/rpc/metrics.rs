@@ -24,13 +24,18 @@ impl RequestKindMetrics {
 
     /// Counts a result and returns it.
     pub fn count<T>(&self, answer: Result<T, RemoteError>) -> Result<T, RemoteError> {
-        match &answer {
+        self.record(&answer);
+        answer
+    }
+
+    /// Counts a result.
+    pub fn record<T>(&self, answer: &Result<T, RemoteError>) {
+        match answer {
             Ok(_) | Err(RemoteError::Failed(_)) => &self.done,
             Err(RemoteError::NotOwned) => &self.not_mine,
             Err(RemoteError::Unreachable(_) | RemoteError::NoAnswer(_)) => &self.lost,
         }
         .increment(1);
-        answer
     }
 }
 
@@ -38,6 +43,8 @@ impl RequestKindMetrics {
 pub(super) struct PeerRequestMetrics {
     /// Statements that were forwarded to their owner.
     pub statements: RequestKindMetrics,
+    /// Forwarded statements whose answers went straight to their clients' connections.
+    pub relayed: Counter,
     /// Parts of aggregates that their owners read.
     pub parts: RequestKindMetrics,
     /// Rows by key, and ranges of rows, that a read on this node took from other nodes.
@@ -53,6 +60,7 @@ impl Default for PeerRequestMetrics {
     fn default() -> PeerRequestMetrics {
         PeerRequestMetrics {
             statements: RequestKindMetrics::new("statement"),
+            relayed: counter!("helenus_cluster_relayed_total"),
             parts: RequestKindMetrics::new("part"),
             gets: RequestKindMetrics::new("get"),
             scans: RequestKindMetrics::new("scan"),

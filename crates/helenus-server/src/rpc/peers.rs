@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use helenus_cluster::NodeInfo;
+use helenus_query::cluster::{ReturnAddress, Sent};
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -148,6 +149,20 @@ impl Peers {
             false => &peer.requests,
         };
         connection.request(kind, body, deadline).await
+    }
+
+    /// Queues a statement whose answer goes to `back`. `None` if nothing was queued.
+    pub(super) fn relay_body(
+        &self,
+        node: &NodeInfo,
+        body: BytesMut,
+        deadline: Instant,
+        back: ReturnAddress,
+    ) -> Option<Sent> {
+        match body.len() > LARGE_REQUEST_LEN {
+            true => None,
+            false => self.peer(node).requests.relay(body, deadline, back),
+        }
     }
 
     /// Begins a scan.

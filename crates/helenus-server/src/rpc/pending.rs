@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
 use hashbrown::HashMap;
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use super::failure::CallError;
 use super::frame::{Frame, Header, Kind, flags};
 use super::output::Output;
+use super::relay_sink::RelaySink;
 
 /// The answer to a request.
 pub(super) type Outcome = Result<Bytes, CallError>;
@@ -26,15 +28,25 @@ pub(super) type ChunkOutcome = Result<(Bytes, bool), CallError>;
 pub(super) enum Sink {
     Answer(oneshot::Sender<Outcome>),
     Chunks(mpsc::Sender<ChunkOutcome>),
+    Relay(RelaySink),
 }
 
 impl Sink {
-    /// Sends the last answer.
-    fn send(self, outcome: Outcome) {
+    /// Sends the last answer. Returns the waker of the receiver's task if the caller must wake it.
+    fn send_quietly(self, outcome: Outcome) -> Option<Waker> {
         // Errors are ignored, because the caller may have given up.
         match self {
             Sink::Answer(sender) => drop(sender.send(outcome)),
             Sink::Chunks(sender) => drop(sender.try_send(outcome.map(|chunk| (chunk, true)))),
+            Sink::Relay(sink) => return sink.send_quietly(outcome),
+        }
+        None
+    }
+
+    /// Sends the last answer.
+    fn send(self, outcome: Outcome) {
+        if let Some(waker) = self.send_quietly(outcome) {
+            waker.wake();
         }
     }
 }
@@ -277,8 +289,9 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    pub fn send(self) {
-        self.sink.send(self.outcome);
+    /// Sends the answer. Returns the waker of the receiver's task if the caller must wake it.
+    pub fn send_quietly(self) -> Option<Waker> {
+        self.sink.send_quietly(self.outcome)
     }
 }
 

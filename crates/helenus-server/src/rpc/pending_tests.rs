@@ -114,7 +114,11 @@ fn a_request_whose_client_has_left_is_given_up_once() {
     pending.sweep(Instant::now());
     pending.sweep(Instant::now());
     assert_eq!(sent(&mut pending), [(Kind::GiveUp, id)]);
-    pending.settle(answer(id, 0, b"late")).unwrap().unwrap().send();
+    pending
+        .settle(answer(id, 0, b"late"))
+        .unwrap()
+        .unwrap()
+        .send_quietly();
     assert_eq!(receiver.try_recv().unwrap(), Ok(Bytes::from_static(b"late")));
 }
 
@@ -137,7 +141,11 @@ fn chunks_are_received_as_requested() {
     sent(&mut pending);
     assert!(pending.settle(answer(id, flags::MORE, b"one")).unwrap().is_none());
     pending.sweep(within(1000));
-    pending.settle(answer(id, 0, b"two")).unwrap().unwrap().send();
+    pending
+        .settle(answer(id, 0, b"two"))
+        .unwrap()
+        .unwrap()
+        .send_quietly();
     assert_eq!(
         chunks.try_recv().unwrap(),
         Ok((Bytes::from_static(b"one"), false))

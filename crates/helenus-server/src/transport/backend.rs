@@ -13,6 +13,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::ResultMetadata;
 use helenus_cql::frame::request::{BatchKind, BatchStatement};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
+use helenus_query::cluster::{RelayAnswer, ReturnAddress, Sent};
 use helenus_query::engine::clients::Clients;
 use helenus_query::limits::client_memory::ClientMemory;
 use helenus_query::request::User;
@@ -26,6 +27,10 @@ use uuid::Uuid;
 pub trait Backend: Send + Sync + 'static {
     /// A prepared statement.
     type Prepared: Send + Sync + 'static;
+    /// A request that was relayed to its owner ([`Backend::relay`]).
+    type Relayed: Send + 'static;
+    /// A relayed request that must be tried again ([`Backend::settle`]).
+    type Unsettled: Send + 'static;
 
     /// Returns the version of CQL for the SUPPORTED message.
     fn cql_version(&self) -> &str;
@@ -105,6 +110,40 @@ pub trait Backend: Send + Sync + 'static {
         &self,
         client: &ClientState,
         prepared: &Self::Prepared,
+        frame: ClientFrame<'_>,
+    ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
+
+    /// Returns true if requests may be relayed.
+    fn relays(&self) -> bool {
+        false
+    }
+
+    /// Queues a prepared statement for the node that owns its rows, and returns at once. The answer goes to the address that `back` returns.
+    /// `None` if nothing was done, so that the statement must be run by [`Backend::execute`].
+    fn relay(
+        &self,
+        _client: &ClientState,
+        _prepared: &Arc<Self::Prepared>,
+        _frame: ClientFrame<'_>,
+        _back: impl FnOnce() -> ReturnAddress,
+    ) -> Option<(Self::Relayed, Sent)> {
+        None
+    }
+
+    /// Ends a relayed request. Its measurement must be that of the thread.
+    ///
+    /// # Errors
+    /// The request, if it must be tried again. The inner error is for the client.
+    fn settle(
+        &self,
+        relayed: Self::Relayed,
+        answer: RelayAnswer,
+    ) -> Result<Result<Outcome, CqlError>, Self::Unsettled>;
+
+    /// Goes on with a relayed request that must be tried again.
+    fn resume(
+        &self,
+        unsettled: Self::Unsettled,
         frame: ClientFrame<'_>,
     ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
 

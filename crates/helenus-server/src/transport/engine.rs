@@ -10,7 +10,9 @@ use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_cql::frame::{PreparedMetadata, ResultMetadata};
 use helenus_query::analysis;
+use helenus_query::cluster::{RelayAnswer, ReturnAddress, Sent};
 use helenus_query::engine::clients::Clients;
+use helenus_query::engine::relay::{Relayed, Unsettled};
 use helenus_query::engine::{self, Engine};
 use helenus_query::limits::client_memory::ClientMemory;
 use helenus_query::request::User;
@@ -33,6 +35,8 @@ const PASSWORD_AUTHENTICATOR: &str = "org.apache.cassandra.auth.PasswordAuthenti
 
 impl Backend for Arc<Engine> {
     type Prepared = engine::Prepared;
+    type Relayed = Relayed;
+    type Unsettled = Box<Unsettled>;
 
     fn cql_version(&self) -> &str {
         CQL_VERSION
@@ -122,6 +126,32 @@ impl Backend for Arc<Engine> {
         frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
         Engine::execute(self, client, prepared, frame).await
+    }
+
+    fn relays(&self) -> bool {
+        self.is_clustered()
+    }
+
+    fn relay(
+        &self,
+        client: &ClientState,
+        prepared: &Arc<engine::Prepared>,
+        frame: ClientFrame<'_>,
+        back: impl FnOnce() -> ReturnAddress,
+    ) -> Option<(Relayed, Sent)> {
+        Engine::relay(self, client, prepared, frame, back)
+    }
+
+    fn settle(
+        &self,
+        relayed: Relayed,
+        answer: RelayAnswer,
+    ) -> Result<Result<Outcome, CqlError>, Box<Unsettled>> {
+        Engine::settle(self, relayed, answer)
+    }
+
+    async fn resume(&self, unsettled: Box<Unsettled>, frame: ClientFrame<'_>) -> Result<Outcome, CqlError> {
+        Engine::resume(self, *unsettled, frame).await
     }
 
     async fn batch(

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
     Cluster, LeaseTerm, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
-    ReportedNode, ReportedTablet, Request, ScanRange, StaleEntries, Versions,
+    ReportedNode, ReportedTablet, Request, ReturnAddress, ScanRange, Sent, StaleEntries, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
@@ -36,6 +36,10 @@ pub struct Cut {
     failure: Mutex<Option<CqlError>>,
     /// True if the first node has lost its lease. Other nodes may have owned its tablets since, so that its reads may be old.
     has_lost_lease: AtomicBool,
+    /// True if another node than the owner is returned for the next token of another node.
+    misleads: AtomicBool,
+    /// Number of relayed requests.
+    relayed: AtomicUsize,
 }
 
 impl Cut {
@@ -48,6 +52,8 @@ impl Cut {
             goes_on: Notify::new(),
             failure: Mutex::default(),
             has_lost_lease: AtomicBool::new(false),
+            misleads: AtomicBool::new(false),
+            relayed: AtomicUsize::new(0),
         })
     }
 
@@ -61,6 +67,21 @@ impl Cut {
         self.has_lost_lease.store(is_lost, Ordering::SeqCst);
     }
 
+    /// Makes the first node take another node than the owner for the owner of the next request, as after a move of the tablet.
+    pub fn mislead(&self) {
+        self.misleads.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns true if a request has been misled since [`Cut::mislead`].
+    pub fn has_misled(&self) -> bool {
+        !self.misleads.swap(false, Ordering::SeqCst)
+    }
+
+    /// Returns the number of relayed requests.
+    pub fn relayed(&self) -> usize {
+        self.relayed.load(Ordering::SeqCst)
+    }
+
     pub fn after(&self, writes: usize, loses_answer: bool) {
         self.loses_answer.store(loses_answer, Ordering::SeqCst);
         self.left.store(writes, Ordering::SeqCst);
@@ -70,7 +91,16 @@ impl Cut {
 #[async_trait]
 impl Cluster for Cut {
     fn owner(&self, token: i64) -> Owner {
-        self.members.owner(token)
+        let owner = self.members.owner(token);
+        let is_other =
+            |node: &Uuid| ![owner, Owner::Here].contains(&Owner::Peer(*node)) && *node != self.here();
+        match owner {
+            Owner::Peer(_) if self.misleads.swap(false, Ordering::SeqCst) => {
+                let nodes = self.nodes().into_iter().map(|node| node.host_id);
+                nodes.filter(is_other).map(Owner::Peer).next().unwrap_or(owner)
+            }
+            owner => owner,
+        }
     }
     fn tablet(&self, token: i64) -> TokenRange {
         self.members.tablet(token)
@@ -112,6 +142,17 @@ impl Cluster for Cut {
             return Err(RemoteError::Failed(error));
         }
         self.members.execute(node, request, deadline).await
+    }
+    fn relay(
+        &self,
+        node: Uuid,
+        request: &Request<'_>,
+        deadline: Instant,
+        back: ReturnAddress,
+    ) -> Option<Sent> {
+        let sent = self.members.relay(node, request, deadline, back)?;
+        self.relayed.fetch_add(1, Ordering::SeqCst);
+        Some(sent)
     }
     async fn read_part(
         &self,

@@ -135,6 +135,18 @@ async fn serve(number: usize, addresses: &[SocketAddr], engine: &Arc<Engine>) ->
     server.await.unwrap()
 }
 
+/// Returns the members of each node's cluster. Those of the first one can be cut, and are also put into `made`.
+fn cut_first(made: &Mutex<Option<Arc<Cut>>>) -> impl Fn(usize, Arc<ClusterClient>) -> Arc<dyn Cluster> + '_ {
+    |number, members| match number {
+        0 => {
+            let cut = Cut::new(members);
+            *made.lock().unwrap() = Some(cut.clone());
+            cut
+        }
+        _ => members,
+    }
+}
+
 impl Nodes {
     pub async fn start() -> Nodes {
         Nodes::start_with(|_, members| members).await
@@ -142,14 +154,23 @@ impl Nodes {
 
     /// Starts three nodes. The connections of the first one to the others lead through the proxies.
     pub async fn start_with_proxies() -> (Nodes, Vec<Proxy>) {
+        let (nodes, _, proxies) = Nodes::start_cut_with_proxies().await;
+        (nodes, proxies)
+    }
+
+    /// Starts three nodes. The connections of the first one to the others lead through the proxies, and can be cut.
+    pub async fn start_cut_with_proxies() -> (Nodes, Arc<Cut>, Vec<Proxy>) {
         let addresses = free_addresses();
         let mut proxies = Vec::new();
         for address in &addresses {
             proxies.push(Proxy::start(*address).await);
         }
         let seen: Vec<SocketAddr> = proxies.iter().map(|proxy| proxy.address).collect();
-        let nodes = Nodes::start_at(addresses, &seen, |_, members| members).await;
-        (nodes, proxies)
+        let made = Mutex::new(None);
+        let way = cut_first(&made);
+        let nodes = Nodes::start_at(addresses, &seen, way).await;
+        let cut = made.lock().unwrap().take().unwrap();
+        (nodes, cut, proxies)
     }
 
     /// Stops the server of a node for the other nodes, and starts it again.
@@ -162,15 +183,7 @@ impl Nodes {
     /// Starts three nodes. The connection of the first one to the others can be cut.
     pub async fn start_cut() -> (Nodes, Arc<Cut>) {
         let made = Mutex::new(None);
-        let nodes = Nodes::start_with(|number, members| match number {
-            0 => {
-                let cut = Cut::new(members);
-                *made.lock().unwrap() = Some(cut.clone());
-                cut
-            }
-            _ => members,
-        });
-        let nodes = nodes.await;
+        let nodes = Nodes::start_with(cut_first(&made)).await;
         let cut = made.lock().unwrap().take().unwrap();
         (nodes, cut)
     }

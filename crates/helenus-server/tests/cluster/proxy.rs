@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// Position of the purpose in a hello, and the purpose of a connection for requests.
 const PURPOSE_AT: usize = 12;
@@ -19,6 +20,8 @@ const ANSWER: u8 = 64;
 pub struct Proxy {
     pub address: SocketAddr,
     loses_answer: Arc<AtomicBool>,
+    /// True while answers to requests about rows are held.
+    holds: watch::Sender<bool>,
 }
 
 impl Proxy {
@@ -27,12 +30,14 @@ impl Proxy {
         let address = listener.local_addr().unwrap();
         let loses_answer = Arc::<AtomicBool>::default();
         let loses = loses_answer.clone();
+        let holds = watch::Sender::new(false);
+        let held = holds.subscribe();
         tokio::spawn(async move {
             while let Ok((from, _)) = listener.accept().await {
-                let loses = loses.clone();
+                let (loses, held) = (loses.clone(), held.clone());
                 tokio::spawn(async move {
                     if let Ok(to) = TcpStream::connect(to).await {
-                        forward(from, to, &loses).await;
+                        forward(from, to, &loses, held).await;
                     }
                 });
             }
@@ -40,7 +45,13 @@ impl Proxy {
         Proxy {
             address,
             loses_answer,
+            holds,
         }
+    }
+
+    /// Holds the answers to requests about rows, or sends them.
+    pub fn hold_answers(&self, holds: bool) {
+        self.holds.send_replace(holds);
     }
 
     /// Makes the connection end when the node answers the next request about rows.
@@ -54,7 +65,7 @@ impl Proxy {
     }
 }
 
-async fn forward(from: TcpStream, to: TcpStream, loses_answer: &AtomicBool) {
+async fn forward(from: TcpStream, to: TcpStream, loses_answer: &AtomicBool, mut held: watch::Receiver<bool>) {
     let (from_read, mut from_write) = from.into_split();
     let (mut to_read, mut to_write) = to.into_split();
     let mut hello = [0; 200];
@@ -72,6 +83,9 @@ async fn forward(from: TcpStream, to: TcpStream, loses_answer: &AtomicBool) {
         let mut bytes = [0; 64 << 10];
         while let Ok(len @ 1..) = to_read.read(&mut bytes).await {
             let is_answer = len > KIND_AT && bytes[KIND_AT] == ANSWER;
+            if is_for_requests && held.wait_for(|held| !held).await.is_err() {
+                return;
+            }
             if is_for_requests && is_answer && loses_answer.swap(false, Ordering::SeqCst) {
                 return;
             }

@@ -1,6 +1,7 @@
 //! A backend whose statements are instructions: `void`, `rows N`, `sleep MS`, `held N`, `spin N`, `fail`, `panic`, `use KS`, `create KS`,
 //! `keyspace`, `count`.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use helenus_cql::frame::request::{BatchKind, BatchStatement};
 use helenus_cql::frame::response::{ChangeKind, Prepared, SchemaChange, SchemaTarget};
 use helenus_cql::frame::{ColumnSpec, PreparedMetadata, ResultMetadata, RowsBuilder};
 use helenus_cql::types::CqlType;
+use helenus_query::cluster::RelayAnswer;
 use helenus_query::request::{BoundValues, ClientFrame, ClientState, QueryParameters};
 use helenus_query::response::{Outcome, Response, Rows};
 use helenus_query::trace::{Trace, TraceEvent, step};
@@ -163,6 +165,8 @@ impl Mock {
 
 impl Backend for Mock {
     type Prepared = String;
+    type Relayed = Infallible;
+    type Unsettled = Infallible;
 
     fn cql_version(&self) -> &str {
         "3.4.7"
@@ -227,6 +231,14 @@ impl Backend for Mock {
         frame: ClientFrame<'_>,
     ) -> Result<Outcome, CqlError> {
         self.run(client, prepared, frame.parameters).await
+    }
+
+    fn settle(&self, relayed: Infallible, _: RelayAnswer) -> Result<Result<Outcome, CqlError>, Infallible> {
+        match relayed {}
+    }
+
+    async fn resume(&self, unsettled: Infallible, _: ClientFrame<'_>) -> Result<Outcome, CqlError> {
+        match unsettled {}
     }
 
     async fn batch(

@@ -16,6 +16,14 @@ pub struct Execute {
 }
 
 impl Execute {
+    /// Reads the body of an EXECUTE without a custom payload.
+    ///
+    /// # Errors
+    /// [`CqlError::Protocol`] if the bytes are no such body.
+    pub fn decode_body(body: Bytes, version: ProtocolVersion) -> Result<Execute, CqlError> {
+        Execute::decode(&mut Reader::new(body), version)
+    }
+
     pub(crate) fn decode(reader: &mut Reader, version: ProtocolVersion) -> Result<Execute, CqlError> {
         let id = reader.short_bytes()?;
         let result_metadata_id = match version {

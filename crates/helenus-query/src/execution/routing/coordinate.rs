@@ -72,7 +72,78 @@ pub(crate) async fn run(
         token: request.work.token(),
         ..request
     };
-    run_part(context, cluster, request, deadline, timing)
+    run_part(
+        context,
+        cluster,
+        request,
+        Attempts::until(deadline, cluster),
+        timing,
+    )
+    .await
+    .map_err(|error| client_error(error, consistency, request.work.write_type()))
+}
+
+/// The attempts of a request so far.
+#[derive(Clone)]
+pub(crate) struct Attempts {
+    backoff: Backoff,
+    deadline: Instant,
+    /// Kind of a write that was sent and not answered. `None` if there is none.
+    unanswered: Option<WriteType>,
+}
+
+impl Attempts {
+    /// Starts the attempts of a request. Must be called before the first one.
+    pub fn until(deadline: Instant, cluster: &dyn Cluster) -> Attempts {
+        Attempts {
+            backoff: Backoff::until(deadline, cluster),
+            deadline,
+            unanswered: None,
+        }
+    }
+
+    /// Returns the time until which attempts are made.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Waits before the next attempt.
+    ///
+    /// # Errors
+    /// The deadline leaves no time for another attempt.
+    async fn wait(&mut self, cluster: &dyn Cluster, consistency: Consistency) -> Result<(), CqlError> {
+        match (self.backoff.wait(cluster).await, self.unanswered) {
+            (true, _) => Ok(()),
+            (false, Some(write_type)) => Err(write_timeout(consistency, write_type)),
+            (false, None) => Err(unavailable(consistency)),
+        }
+    }
+}
+
+/// Goes on with a request whose first attempt was relayed to `node`, and failed there. The result is that of [`run`].
+pub(crate) async fn resume(
+    context: &Arc<ExecutionContext>,
+    cluster: &dyn Cluster,
+    request: Request<'_>,
+    attempts: Attempts,
+    (node, error): (Uuid, RemoteError),
+) -> Result<Outcome, CqlError> {
+    let consistency = request.frame.parameters.consistency;
+    let resumed = async {
+        let (mut request, mut attempts) = (request, attempts);
+        if let RemoteError::Failed(CqlError::Unprepared(_)) = error {
+            request.sends_texts = true;
+        } else {
+            match answered(&request, node, Err(error)) {
+                AttemptOutcome::Done(result) => return result,
+                AttemptOutcome::Moved => {}
+                AttemptOutcome::Unanswered(write_type) => attempts.unanswered = Some(write_type),
+            }
+            attempts.wait(cluster, consistency).await?;
+        }
+        run_part(context, cluster, request, attempts, Timing::begin(None)).await
+    };
+    resumed
         .await
         .map_err(|error| client_error(error, consistency, request.work.write_type()))
 }
@@ -82,12 +153,11 @@ async fn run_part(
     context: &Arc<ExecutionContext>,
     cluster: &dyn Cluster,
     request: Request<'_>,
-    deadline: Instant,
+    mut attempts: Attempts,
     timing: Timing,
 ) -> Result<Outcome, CqlError> {
-    let mut backoff = Backoff::until(deadline, cluster);
+    let deadline = attempts.deadline;
     let consistency = request.frame.parameters.consistency;
-    let mut unanswered = None;
     let mut share: Option<Share> = None;
     let mut first = Some(timing);
     loop {
@@ -122,14 +192,9 @@ async fn run_part(
         match tried {
             AttemptOutcome::Done(result) => return result,
             AttemptOutcome::Moved => {}
-            AttemptOutcome::Unanswered(write_type) => unanswered = Some(write_type),
+            AttemptOutcome::Unanswered(write_type) => attempts.unanswered = Some(write_type),
         }
-        if !backoff.wait(cluster).await {
-            return Err(match unanswered {
-                Some(write_type) => write_timeout(consistency, write_type),
-                None => unavailable(consistency),
-            });
-        }
+        attempts.wait(cluster, consistency).await?;
     }
 }
 
@@ -170,8 +235,13 @@ async fn forward(
     let requested_at = std::time::Instant::now();
     let answer = cluster.execute(node, request, deadline).await;
     let ended = Some(measurement::waited_for_owner(node, requested_at));
+    answered(request, node, answer.map(|outcome| Outcome { ended, ..outcome }))
+}
+
+/// Returns the outcome of an attempt that was forwarded to `node`.
+fn answered(request: &Request<'_>, node: Uuid, answer: Result<Outcome, RemoteError>) -> AttemptOutcome {
     match answer {
-        Ok(outcome) => AttemptOutcome::Done(Ok(Outcome { ended, ..outcome })),
+        Ok(outcome) => AttemptOutcome::Done(Ok(outcome)),
         Err(RemoteError::NotOwned | RemoteError::Unreachable(_)) => AttemptOutcome::Moved,
         Err(RemoteError::Failed(error)) => AttemptOutcome::Done(Err(error)),
         Err(RemoteError::NoAnswer(why)) => match request.work.write_type() {
@@ -212,7 +282,14 @@ fn run_parts<'a>(
                     share: Some(&share),
                     ..request
                 };
-                run_part(context, cluster, request, deadline, timing).await
+                run_part(
+                    context,
+                    cluster,
+                    request,
+                    Attempts::until(deadline, cluster),
+                    timing,
+                )
+                .await
             }
         };
         let results = join_all(targets.iter().map(part)).await;

@@ -10,7 +10,6 @@ use helenus_cql::frame::{Decoder, Direction};
 use tokio::task::coop;
 
 use super::admission_queue::{AdmissionQueue, EndOfInput, QueuedRequest};
-use super::in_flight::InFlightRequest;
 use super::memory::{STRANGERS_BODY_LEN_MAX, overloaded};
 use super::{Connection, OUTPUT_LEN_MAX, READ_LEN_MIN};
 use crate::transport::Backend;
@@ -170,7 +169,7 @@ impl<B: Backend> Connection<B> {
                 .map_or(0, |next| self.needed(&next.envelope));
             self.has_room(needed)
         };
-        let own = self.running.requests.len();
+        let own = self.running_count();
         let may_run = own < RUNNING_ALWAYS || self.server.may_run_more();
         let may_compute = own == 0 || self.server.long_requests.busy_count() < BUSY_MAX;
         if has_room && may_run && may_compute {
@@ -201,10 +200,7 @@ impl<B: Backend> Connection<B> {
             Some(EndOfInput::Garbage(error)) => self.refuse(error),
             Some(EndOfInput::Closed) => {
                 self.lifecycle.close();
-                self.running
-                    .requests
-                    .iter_mut()
-                    .for_each(InFlightRequest::abandon);
+                self.abandon();
             }
             None => return false,
         }

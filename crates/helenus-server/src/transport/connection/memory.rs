@@ -103,7 +103,7 @@ impl<B: Backend> Connection<B> {
         if self.running.bytes >= self.server.config.connection_in_flight_bytes {
             return false;
         }
-        let is_small = self.running.requests.is_empty() && needed + self.output_len() <= HELD_ALWAYS;
+        let is_small = self.running_count() == 0 && needed + self.output_len() <= HELD_ALWAYS;
         // If no request runs on the node, no memory would be released, so that waiting would not help.
         is_small || self.server.has_room(needed) || self.server.is_idle()
     }

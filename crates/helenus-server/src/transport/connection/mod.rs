@@ -16,6 +16,7 @@ mod input;
 mod large_messages;
 mod logged;
 mod memory;
+mod relay;
 mod requests;
 mod socket;
 mod state;
@@ -45,6 +46,7 @@ use self::admission_queue::QueuedRequest;
 use self::in_flight::{CompletedRequest, InFlightRequest};
 use self::input::Input;
 use self::memory::Memory;
+use self::relay::RelayedRequests;
 use self::socket::{LargeResponse, Output};
 use self::state::{Drain, Lifecycle, Session, SessionState, SocketClose};
 use self::timing::{TimeSlice, Timers};
@@ -72,6 +74,7 @@ pub(crate) struct Connection<B: Backend> {
     input: Input,
     output: Output,
     running: RunningRequests,
+    relayed: RelayedRequests<B>,
     events: EventSubscription,
     timers: Timers,
     slice: TimeSlice,
@@ -112,6 +115,7 @@ impl<B: Backend> Connection<B> {
             input: Input::new(),
             output: Output::new(),
             running: RunningRequests::default(),
+            relayed: RelayedRequests::default(),
             events: EventSubscription::default(),
             timers: Timers::new(login_deadline),
             slice: TimeSlice::default(),
@@ -168,11 +172,13 @@ impl<B: Backend> Connection<B> {
         }
         loop {
             let mut progress = self.collect_finished(cx);
+            progress |= self.collect_relayed(cx);
             progress |= self.collect_events(cx);
             match self.serve_input(cx) {
                 Ok(served) => progress |= served,
                 Err(error) => return Poll::Ready(Err(error)),
             }
+            self.relayed.send();
             let flushed = match self.flush(cx) {
                 Poll::Ready(Ok(wrote)) => {
                     progress |= wrote;
@@ -188,7 +194,7 @@ impl<B: Backend> Connection<B> {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            if !progress {
+            if !progress && self.relayed.fall_asleep(cx) {
                 self.check_deadline(cx);
                 if let Err(error) = self.check_stall(cx) {
                     return Poll::Ready(Err(error));
@@ -201,9 +207,21 @@ impl<B: Backend> Connection<B> {
         }
     }
 
+    /// Returns the number of requests that run or were relayed.
+    fn running_count(&self) -> usize {
+        self.running.requests.len() + self.relayed.len()
+    }
+
+    /// Records that no client waits for the responses of the running requests any more.
+    fn abandon(&mut self) {
+        let running = self.running.requests.iter_mut();
+        running.for_each(InFlightRequest::abandon);
+        self.relayed.abandon();
+    }
+
     /// Returns true if all requests are answered and no more will be read.
     fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.running.requests.is_empty() {
+        if self.running_count() > 0 {
             return false;
         }
         match self.lifecycle {
@@ -292,8 +310,7 @@ impl<B: Backend> Connection<B> {
 
     fn finish(&mut self, mut done: CompletedRequest) {
         let info = done.info;
-        self.running.bytes = self.running.bytes.saturating_sub(info.cost_bytes);
-        self.server.release(1, info.cost_bytes);
+        self.release(&info);
         let message = &done.answered.message;
         if let Response::Result(QueryResult::SetKeyspace(keyspace)) = &message.response {
             self.session.client = Arc::new(ClientState {
@@ -339,20 +356,21 @@ impl<B: Backend> Drop for Connection<B> {
     /// Lets running requests continue: a client that disconnects must not leave a change half done. Long computations end at their next
     /// checkpoint; there is none within a change.
     fn drop(&mut self) {
-        self.server
-            .release(self.running.requests.len(), self.running.bytes);
+        self.server.release(self.running_count(), self.running.bytes);
         self.input.queue.clear();
         if let Some((before, now)) = self.input.queue.report(0) {
             self.server.now_waiting(before, now);
         }
         // A client that has not logged in has changed nothing, so its requests may be dropped.
-        if self.running.requests.is_empty() || !self.session.state.is_ready() {
+        if self.running_count() == 0 || !self.session.state.is_ready() {
             return;
         }
+        self.abandon();
         let mut left = std::mem::take(&mut self.running.requests);
-        left.iter_mut().for_each(InFlightRequest::abandon);
+        let relayed = std::mem::take(&mut self.relayed);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { while left.next().await.is_some() {} });
+            runtime.spawn(relayed.run_to_end(self.server.clone()));
         }
     }
 }

@@ -89,6 +89,9 @@ impl<B: Backend> Connection<B> {
                 if let Some(connected) = &self.session.connected {
                     connected.count_prepared();
                 }
+                if self.relay(&begun, &execute, &body) {
+                    return;
+                }
                 let client = self.session.client.clone();
                 let is_warned = self.session.is_warned.clone();
                 let run = run_execute(server, client, execute, body, options.knows_tablets, is_warned);

@@ -38,7 +38,7 @@ fn check_keyspace<B: Backend>(server: &ServerState<B>, keyspace: Option<&str>) -
 }
 
 /// Returns the parameters of a request with its body.
-fn frame<'f>(parameters: &'f QueryParameters, body: &'f Bytes) -> ClientFrame<'f> {
+pub(super) fn frame<'f>(parameters: &'f QueryParameters, body: &'f Bytes) -> ClientFrame<'f> {
     ClientFrame {
         parameters,
         body: Some(body),
@@ -142,17 +142,53 @@ pub(super) async fn run_execute<B: Backend>(
         if let Some(warning) = warning {
             outcome.warnings.insert(0, warning);
         }
-        let passed_on = outcome.passed_on.take().filter(|_| knows_tablets);
-        ResponseMessage {
-            custom_payload: passed_on.map(|passed_on| tablets::payload(&passed_on)),
-            ..answer(outcome, page)
-        }
+        executed_answer(outcome, knows_tablets, page)
     };
     StatementOutcome {
         result: outcome.map(answer),
         summary: StatementSummary::Prepared {
             prepared,
             values: parameters.values.len(),
+        },
+    }
+}
+
+/// Returns the response for the outcome of a prepared statement, which names the tablet's owner if the client knows tablets.
+pub(super) fn executed_answer(
+    mut outcome: Outcome,
+    knows_tablets: bool,
+    page: impl FnOnce(&Rows) -> PageMetadata,
+) -> ResponseMessage {
+    let passed_on = outcome.passed_on.take().filter(|_| knows_tablets);
+    ResponseMessage {
+        custom_payload: passed_on.map(|passed_on| tablets::payload(&passed_on)),
+        ..answer(outcome, page)
+    }
+}
+
+/// Goes on with an EXECUTE that was relayed without success. `body` is that of the request.
+pub(super) async fn run_resumed<B: Backend>(
+    server: Arc<ServerState<B>>,
+    prepared: Arc<B::Prepared>,
+    unsettled: B::Unsettled,
+    (version, body): (ProtocolVersion, Bytes),
+    knows_tablets: bool,
+) -> StatementOutcome<B::Prepared> {
+    let execute = match Execute::decode_body(body.clone(), version) {
+        Ok(execute) => execute,
+        Err(error) => return StatementOutcome::refused(error),
+    };
+    let parameters = &execute.parameters;
+    let outcome = server.backend.resume(unsettled, frame(parameters, &body)).await;
+    let page = |rows: &Rows| {
+        let metadata = server.backend.prepared_metadata(&prepared);
+        executed_metadata(rows, &metadata, execute.result_metadata_id.as_ref(), parameters)
+    };
+    StatementOutcome {
+        result: outcome.map(|outcome| executed_answer(outcome, knows_tablets, page)),
+        summary: StatementSummary::Prepared {
+            values: parameters.values.len(),
+            prepared,
         },
     }
 }

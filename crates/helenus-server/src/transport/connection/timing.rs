@@ -66,7 +66,7 @@ impl<B: Backend> Connection<B> {
         };
         while !self.lifecycle.is_closing() && self.timers.deadline.as_mut().poll(cx).is_ready() {
             let expires = self.timers.last_request + idle_timeout;
-            if expires <= Instant::now() && self.running.requests.is_empty() {
+            if expires <= Instant::now() && self.running_count() == 0 {
                 self.lifecycle.close();
             } else {
                 let again = expires.max(Instant::now() + LINGER);
