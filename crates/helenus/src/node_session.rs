@@ -1,6 +1,7 @@
-//! Reading rows page by page, with further tries after failures that pass.
+//! Connections to the nodes of a cluster, with prepared statements, and further tries after failures that pass.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow, bail};
@@ -15,11 +16,13 @@ use crate::token_bucket::TokenBucket;
 
 /// Rows of a page. The server makes a page shorter if its rows are large.
 const PAGE_ROWS: i32 = 500;
-/// Tries of a page before the comparison stops.
+/// Tries of a request before the session gives up.
 const TRIES_MAX: u32 = 8;
 const BACKOFF_START: Duration = Duration::from_millis(100);
+/// Maximum time of an answer. A node without a network answers nothing, and closes no connection.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
 
-/// The nodes that answer the reads of one cluster.
+/// The nodes of a cluster that answer requests.
 #[derive(Clone)]
 pub struct Nodes {
     /// Name of the cluster in errors, such as `side a`.
@@ -29,20 +32,33 @@ pub struct Nodes {
     pub consistency: Consistency,
 }
 
-/// A connection to one of the nodes, with its prepared statements. After a failure, the reader connects to the next node.
-pub struct Reader {
+/// A connection to one of the nodes, with its prepared statements. After a failure, the session connects to the next node.
+pub struct NodeSession {
     nodes: Nodes,
     /// Number of connections so far, by which the next server is chosen.
     connections: usize,
-    connection: Option<(Client, HashMap<String, Bytes>)>,
+    connection: Option<Connection>,
     /// The limit of rows a second. `None` if there is none.
     pace: Option<(TokenBucket, Instant)>,
 }
 
-impl Reader {
-    /// Returns a reader. `number` chooses the first server, so that readers share the servers.
-    pub fn new(nodes: &Nodes, number: usize, rows_per_s: Option<f64>) -> Reader {
-        Reader {
+struct Connection {
+    client: Client,
+    /// Ids of prepared statements.
+    prepared: HashMap<String, Bytes>,
+}
+
+/// A statement with its values.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    pub statement: Arc<str>,
+    pub values: Vec<BoundValue>,
+}
+
+impl NodeSession {
+    /// Returns a session. `number` chooses the first server, so that sessions share the servers.
+    pub fn new(nodes: &Nodes, number: usize, rows_per_s: Option<f64>) -> NodeSession {
+        NodeSession {
             nodes: nodes.clone(),
             connections: number,
             connection: None,
@@ -60,17 +76,92 @@ impl Reader {
         Ok(rows.content.iter().next().map(|row| (row, now_s())))
     }
 
-    fn page(&mut self, statement: &str, values: &[Bytes], state: Option<&Bytes>) -> Result<Rows> {
+    /// Returns all rows of a statement's result.
+    pub fn rows(&mut self, statement: &str, values: &[Bytes]) -> Result<Vec<Vec<Option<Bytes>>>> {
+        let (mut found, mut state) = (Vec::new(), None);
+        loop {
+            let page = self.page(statement, values, state.as_ref())?;
+            found.extend(page.content.iter());
+            state = page.page.paging_state;
+            if state.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Returns a page of a statement's result. `state` is the paging state of the page before, and `None` for the first page.
+    pub fn page(&mut self, statement: &str, values: &[Bytes], state: Option<&Bytes>) -> Result<Rows> {
+        let values: Vec<BoundValue> = values.iter().cloned().map(BoundValue::Set).collect();
+        let response = self.retried(statement, |session| {
+            session.send(statement, &values, state)?;
+            session.receive()
+        })?;
+        let Response::Result(QueryResult::Rows(rows)) = response else {
+            bail!(
+                "{}: the server answered '{statement}' with {:?}",
+                self.nodes.name,
+                response.opcode()
+            );
+        };
+        self.wait_for_turn(rows.content.row_count());
+        Ok(rows)
+    }
+
+    /// Executes a statement. Returns its rows, which only conditional statements have.
+    pub fn execute(&mut self, statement: &str, values: &[BoundValue]) -> Result<Vec<Vec<Option<Bytes>>>> {
+        let response = self.retried(statement, |session| {
+            session.send(statement, values, None)?;
+            session.receive()
+        })?;
+        Ok(match response {
+            Response::Result(QueryResult::Rows(rows)) => rows.content.iter().collect(),
+            _ => Vec::new(),
+        })
+    }
+
+    /// Executes statements concurrently, in any order. After a failure that passes, all of them are executed again.
+    pub fn execute_all(&mut self, executions: &[Execution]) -> Result<()> {
+        let Some(first) = executions.first() else {
+            return Ok(());
+        };
+        self.retried(&first.statement, |session| session.try_all(executions))
+    }
+
+    fn try_all(&mut self, executions: &[Execution]) -> Result<(), StatementError> {
+        // The answer to PREPARE would be one of several that are awaited.
+        for execution in executions {
+            self.prepared(&execution.statement)?;
+        }
+        for execution in executions {
+            self.send(&execution.statement, &execution.values, None)?;
+        }
+        let mut failed = None;
+        for _ in executions {
+            match self.receive() {
+                Ok(_) => {}
+                Err(error @ StatementError::Server(_)) => failed = failed.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Repeats a request until it succeeds, or fails in a way that does not pass.
+    fn retried<T>(
+        &mut self,
+        statement: &str,
+        mut request: impl FnMut(&mut NodeSession) -> Result<T, StatementError>,
+    ) -> Result<T> {
         let (mut backoff, mut tries) = (BACKOFF_START, 1);
         loop {
-            let error = match self.try_page(statement, values, state) {
-                Ok(rows) => {
-                    self.wait_for_turn(rows.content.row_count());
-                    return Ok(rows);
-                }
+            let error = match request(self) {
+                Ok(answer) => return Ok(answer),
                 Err(StatementError::Cancelled) => return Err(interrupted()),
                 Err(error) if tries < TRIES_MAX && passes(&error) => error,
                 Err(error) => {
+                    if !matches!(error, StatementError::Server(_)) {
+                        self.connection = None;
+                    }
                     let name = self.nodes.name;
                     return Err(in_words(error).context(format!("{name}: {statement}")));
                 }
@@ -78,57 +169,74 @@ impl Reader {
             if !matches!(error, StatementError::Server(_)) {
                 self.connection = None;
             }
-            self.sleep(backoff);
+            if !self.sleep(backoff) {
+                return Err(interrupted());
+            }
             backoff *= 2;
             tries += 1;
         }
     }
 
-    fn try_page(
+    /// Returns the id of a statement, which is prepared if it is new to the connection.
+    fn prepared(&mut self, statement: &str) -> Result<Bytes, StatementError> {
+        if self.connection.is_none() {
+            let mut client = self.connect().map_err(StatementError::Disconnected)?;
+            client.limit_answers(ANSWER_TIME_MAX);
+            self.connection = Some(Connection {
+                client,
+                prepared: HashMap::new(),
+            });
+        }
+        let Some(Connection { client, prepared }) = &mut self.connection else {
+            return Err(StatementError::Disconnected(lost()));
+        };
+        if let Some(id) = prepared.get(statement) {
+            return Ok(id.clone());
+        }
+        let id = client.prepare(statement)?.id;
+        prepared.insert(statement.to_owned(), id.clone());
+        Ok(id)
+    }
+
+    fn send(
         &mut self,
         statement: &str,
-        values: &[Bytes],
+        values: &[BoundValue],
         state: Option<&Bytes>,
-    ) -> Result<Rows, StatementError> {
-        let (client, prepared) = match &mut self.connection {
-            Some(connection) => connection,
-            None => {
-                let connected = self.connect().map_err(StatementError::Disconnected)?;
-                self.connection.insert((connected, HashMap::new()))
-            }
-        };
-        let id = match prepared.get(statement) {
-            Some(id) => id.clone(),
-            None => {
-                let id = client.prepare(statement)?.id;
-                prepared.insert(statement.to_owned(), id.clone());
-                id
-            }
+    ) -> Result<(), StatementError> {
+        let id = self.prepared(statement)?;
+        let consistency = self.nodes.consistency;
+        let Some(Connection { client, .. }) = &mut self.connection else {
+            return Err(StatementError::Disconnected(lost()));
         };
         let request = Request::Execute(Box::new(Execute {
             id,
             result_metadata_id: None,
             parameters: QueryParameters {
-                consistency: self.nodes.consistency,
-                values: BoundValues::Positional(values.iter().cloned().map(BoundValue::Set).collect()),
+                consistency,
+                values: BoundValues::Positional(values.to_vec()),
                 page_size: Some(PAGE_ROWS),
                 paging_state: state.cloned(),
                 ..QueryParameters::default()
             },
         }));
         client.send(request, false)?;
+        Ok(())
+    }
+
+    /// Receives the answer to any request.
+    fn receive(&mut self) -> Result<Response, StatementError> {
+        let Some(Connection { client, prepared }) = &mut self.connection else {
+            return Err(StatementError::Disconnected(lost()));
+        };
         match client.receive()?.1.response {
-            Response::Result(QueryResult::Rows(rows)) => Ok(rows),
             Response::Error(error) => {
                 if let CqlError::Unprepared(_) = error {
                     prepared.clear();
                 }
                 Err(StatementError::Server(error))
             }
-            other => Err(StatementError::Output(anyhow!(
-                "the server answered a query with {:?}",
-                other.opcode()
-            ))),
+            response => Ok(response),
         }
     }
 
@@ -149,11 +257,15 @@ impl Reader {
         }
     }
 
-    fn sleep(&self, time: Duration) {
-        if let Some(server) = self.nodes.servers.first() {
-            server.interrupt.sleep(time);
-        }
+    /// Returns false after Ctrl-C.
+    fn sleep(&self, time: Duration) -> bool {
+        let server = self.nodes.servers.first();
+        server.is_none_or(|server| server.interrupt.sleep(time))
     }
+}
+
+fn lost() -> anyhow::Error {
+    anyhow!("the connection is lost; try again")
 }
 
 /// Returns true for a failure after which another try may succeed.
@@ -174,6 +286,9 @@ fn is_transient(error: &CqlError) -> bool {
             | CqlError::RateLimited { .. }
             | CqlError::ReadTimeout { .. }
             | CqlError::ReadFailure { .. }
+            | CqlError::WriteTimeout { .. }
+            | CqlError::WriteFailure { .. }
+            | CqlError::CasWriteUnknown { .. }
             | CqlError::Unavailable { .. }
             | CqlError::IsBootstrapping(_)
     )
@@ -183,47 +298,4 @@ fn is_transient(error: &CqlError) -> bool {
 pub fn now_s() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-}
-
-/// The rows of a range of tokens.
-pub struct RangeScan<'r> {
-    reader: &'r mut Reader,
-    statement: &'r str,
-    tokens: [Bytes; 2],
-    rows: VecDeque<Vec<Option<Bytes>>>,
-    /// The time of the last page, in seconds since 1970.
-    read_at_s: i64,
-    /// The paging state of the next page. `None` before the first page.
-    state: Option<Bytes>,
-    is_last: bool,
-}
-
-impl<'r> RangeScan<'r> {
-    /// Returns the rows of tokens above `after`, up to `last`.
-    pub fn new(reader: &'r mut Reader, statement: &'r str, (after, last): (i64, i64)) -> RangeScan<'r> {
-        let bytes = |token: i64| Bytes::copy_from_slice(&token.to_be_bytes());
-        RangeScan {
-            reader,
-            statement,
-            tokens: [bytes(after), bytes(last)],
-            rows: VecDeque::new(),
-            read_at_s: 0,
-            state: None,
-            is_last: false,
-        }
-    }
-
-    /// Returns the next row, with the time of its answer in seconds since 1970. `None` at the end.
-    pub fn next_row(&mut self) -> Result<Option<(Vec<Option<Bytes>>, i64)>> {
-        while self.rows.is_empty() && !self.is_last {
-            let page = self
-                .reader
-                .page(self.statement, &self.tokens, self.state.as_ref())?;
-            self.read_at_s = now_s();
-            self.rows.extend(page.content.iter());
-            self.state = page.page.paging_state;
-            self.is_last = self.state.is_none();
-        }
-        Ok(self.rows.pop_front().map(|row| (row, self.read_at_s)))
-    }
 }

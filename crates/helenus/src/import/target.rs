@@ -57,6 +57,11 @@ impl Target {
         Ok(())
     }
 
+    /// Returns the connection to the first node.
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
     /// Returns true if the table has a row.
     pub fn has_rows(&mut self, name: &TableName) -> Result<bool> {
         Ok(!self.select(&format!("SELECT * FROM {name} LIMIT 1"))?.is_empty())
