@@ -52,6 +52,6 @@ def test_cassandra_follows(both, tmp_path):
         report = compare(source, target, "--table", "k.everything")
         assert report["equal"] and report["tables"][0]["rows_a"] > 10
         there = target.connect()
-        selected = "SELECT s, m, u, further FROM k.everything WHERE p = 1"
+        selected = "SELECT s, m, u, further FROM k.everything WHERE p = 1 AND q = 'q'"
         assert session.execute(selected).all() == there.execute(selected).all()
         assert replicator.end() == 0

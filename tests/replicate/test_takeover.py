@@ -64,6 +64,11 @@ def nodes(tmp_path):
         node.close()
 
 
+def copied(replicator):
+    """Returns the number of rows that a process has copied."""
+    return replicator.metrics().get('helenus_replication_rows_copied_total{table="k.t"}', 0)
+
+
 def owners(session):
     """Returns the number of leases by owner."""
     try:
@@ -80,10 +85,16 @@ def test_killed_process_and_killed_nodes(nodes, tmp_path):
     with Replicator(source, target, tmp_path) as first, Replicator(source, target, tmp_path) as second, Load(source) as load:
         helenus.wait_until(lambda: sorted(owners(session).values()) == [16, 16], 120, "shared leases")
         load.wait_for(300)
+        second.wait_caught_up(session, "k.t")
+        left = 'helenus_replication_copy_ranges_left{table="k.t"}'
+        helenus.wait_until(lambda: first.metrics()[left] == second.metrics()[left] == 0, 60, "complete copies")
+        of_second = copied(second)
         first.kill()
         load.wait_for(300)
         helenus.wait_until(lambda: list(owners(session).values()) == [32], 120, "leases that were taken over")
         second.wait_caught_up(session, "k.t")
+        # Ranges of the first process are not copied again.
+        assert copied(second) == of_second < ROWS
         source.restart()
         load.wait_for(300)
         target.kill()
@@ -102,13 +113,13 @@ def test_restarted_process_goes_on_and_copies_once(nodes, tmp_path):
     session = source.connect()
     with Replicator(source, target, tmp_path) as first:
         first.wait_caught_up(session, "k.t")
-        helenus.wait_until(lambda: first.metrics()['helenus_replication_rows_copied_total{table="k.t"}'] == ROWS, 60, "counted rows")
+        helenus.wait_until(lambda: copied(first) == ROWS, 60, "counted rows")
     with Load(source) as load:
         load.wait_for(200)
     with Replicator(source, target, tmp_path) as again:
         again.wait_caught_up(session, "k.t")
         helenus.wait_until(lambda: again.metrics()['helenus_replication_rows_sent_total{table="k.t"}'] >= 200, 60, "counted rows")
-        assert again.metrics()['helenus_replication_rows_copied_total{table="k.t"}'] == 0
+        assert copied(again) == 0
         assert again.end() == 0
     assert compare(source, target)["equal"]
     # The leases were released, so the next process begins at once.

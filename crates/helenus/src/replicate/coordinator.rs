@@ -1,6 +1,6 @@
 //! The main thread: it keeps the leases, finds new streams, watches the schema, and gives the threads their work.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
@@ -16,6 +16,7 @@ use super::state::to_bigint;
 use super::streams::{self, Stream};
 use super::watch::Watch;
 use crate::node_session::NodeSession;
+use crate::shell::interrupt::Interrupt;
 
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Lag of an ended stream from which those that follow it wait. A deletion must not arrive so long before an older write that the target has
@@ -31,6 +32,8 @@ pub struct Coordinator<'a> {
     leases: Leases,
     /// Time of the last renewal. `None` before the first one.
     renewed_at: Option<Instant>,
+    /// Streams that had ended, and of which everything was sent, before this process saw them.
+    ended: HashSet<JobKey>,
     /// Tables whose stop is noted in the state.
     noted: BTreeSet<usize>,
     /// Time of the last message about a failure. `None` if the last tick succeeded.
@@ -59,6 +62,7 @@ impl<'a> Coordinator<'a> {
             session: NodeSession::new(&shared.source, 0, None),
             leases: Leases::new(shared.state.clone(), worker, lease),
             renewed_at: None,
+            ended: HashSet::new(),
             noted: BTreeSet::new(),
             failed_at: None,
         }
@@ -69,6 +73,7 @@ impl<'a> Coordinator<'a> {
         while !self.shared.interrupt.is_set() && !self.has_only_stopped() {
             match self.tick() {
                 Ok(()) => self.failed_at = None,
+                Err(_) if self.shared.interrupt.is_set() => {}
                 Err(error)
                     if self
                         .failed_at
@@ -89,22 +94,30 @@ impl<'a> Coordinator<'a> {
         tables.all(|table| matches!(table.phase(), Phase::Stopped(_)))
     }
 
-    /// Ends the threads, and releases the leases.
+    /// Ends the threads, notes the tables that have stopped, and releases the leases.
     fn finish(mut self) -> Vec<(TableName, String)> {
-        let mut stopped = Vec::new();
-        for table in &self.shared.tables {
-            if let Phase::Stopped(reason) = table.phase() {
-                stopped.push((table.name.clone(), reason));
-            }
-        }
-        // Statements are cancelled once the flag is set.
-        self.shared.interrupt.clear();
-        let released = self.leases.release_all(&mut self.session);
         self.shared.interrupt.set();
-        if let Err(error) = released {
-            eprintln!("the leases end by themselves: {error:#}");
+        // Statements of the other session are cancelled now.
+        let mut source = self.shared.source.clone();
+        for server in &mut source.servers {
+            server.interrupt = Interrupt::default();
         }
-        stopped
+        self.session = NodeSession::new(&source, 0, None);
+        let noted = self.stop_ended();
+        if let Err(error) = noted.and_then(|()| self.leases.release_all(&mut self.session)) {
+            eprintln!("the leases of this process end by themselves: {error:#}");
+        }
+        let phases = self
+            .shared
+            .tables
+            .iter()
+            .map(|table| (&table.name, table.phase()));
+        phases
+            .filter_map(|(name, phase)| match phase {
+                Phase::Stopped(reason) => Some((name.clone(), reason)),
+                Phase::Running(_) | Phase::Ending { .. } => None,
+            })
+            .collect()
     }
 
     fn tick(&mut self) -> Result<()> {
@@ -115,6 +128,7 @@ impl<'a> Coordinator<'a> {
         {
             self.leases.renew(&mut self.session)?;
             self.renewed_at = Some(Instant::now());
+            self.see_copied()?;
         }
         self.watch.check(self.shared)?;
         let streams = streams::read(&mut self.session)?;
@@ -144,6 +158,9 @@ impl<'a> Coordinator<'a> {
             let mut sent: Option<BTreeMap<Bytes, i64>> = None;
             for stream in held {
                 let key = JobKey::Follow(position, stream.id.clone());
+                if self.ended.contains(&key) {
+                    continue;
+                }
                 if self.queue.knows(&key) {
                     keys.insert(key);
                     continue;
@@ -155,7 +172,9 @@ impl<'a> Coordinator<'a> {
                 let until_us = sent.get(&stream.id).copied();
                 let until_us = until_us.unwrap_or_else(|| first_us(table.start_us, stream.begin_us));
                 let is_old = is_finished(table.start_us.max(until_us), stream.end_us);
-                if !is_old && !self.must_wait(stream, streams, sent, table.start_us) {
+                if is_old {
+                    self.ended.insert(key);
+                } else if !self.must_wait(stream, streams, sent, table.start_us) {
                     from.insert(key.clone(), until_us);
                     keys.insert(key);
                 }
@@ -176,6 +195,20 @@ impl<'a> Coordinator<'a> {
             if let JobKey::Follow(table, stream) = key {
                 self.shared.forget(table, &stream);
             }
+        }
+        Ok(())
+    }
+
+    /// Finds out which ranges other processes have copied. They are not copied again when this process takes leases over.
+    fn see_copied(&mut self) -> Result<()> {
+        let shared = self.shared;
+        for table in shared
+            .tables
+            .iter()
+            .filter(|table| !table.missing_ranges().is_empty())
+        {
+            let copied = shared.state.copied(&mut self.session, &table.name)?;
+            table.add_copied(copied);
         }
         Ok(())
     }

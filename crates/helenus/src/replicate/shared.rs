@@ -78,6 +78,11 @@ impl TableWork {
         (0..self.ranges).filter(|range| !copied.contains(range)).collect()
     }
 
+    /// Adds ranges that other processes have copied.
+    pub fn add_copied(&self, ranges: BTreeSet<i32>) {
+        self.copied.lock().extend(ranges);
+    }
+
     /// Notes that a range is copied.
     pub fn finish_range(&self, range: i32) {
         self.copied.lock().insert(range);

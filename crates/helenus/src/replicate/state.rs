@@ -90,15 +90,21 @@ impl State {
                 copied: BTreeSet::new(),
             });
         };
-        let copied = copied.as_ref().map(|set| {
-            let elements = read_elements(&CqlType::set(CqlType::INT, false), set).unwrap_or_default();
-            elements.into_iter().filter_map(to_int).collect()
-        });
         Ok(TableState {
             start_us: start.as_deref().and_then(to_bigint).unwrap_or(start_us),
             ranges: ranges_found.as_deref().and_then(to_int).unwrap_or(ranges),
-            copied: copied.unwrap_or_default(),
+            copied: to_ranges(copied.as_ref()),
         })
+    }
+
+    /// Returns the copied ranges of a table.
+    pub fn copied(&self, session: &mut NodeSession, table: &TableName) -> Result<BTreeSet<i32>> {
+        let rows = session.rows(
+            "SELECT copied FROM helenus_replication.tables WHERE name = ? AND table_name = ?",
+            &[text(&self.name), text(&table.to_string())],
+        )?;
+        let copied = rows.first().and_then(|row| row.first());
+        Ok(to_ranges(copied.and_then(Option::as_ref)))
     }
 
     /// Notes that a range of tokens is copied.
@@ -178,6 +184,15 @@ impl State {
         )?;
         Ok(())
     }
+}
+
+/// Returns the numbers of a serialized set. `None` is the empty one.
+fn to_ranges(set: Option<&Bytes>) -> BTreeSet<i32> {
+    let ty = CqlType::set(CqlType::INT, false);
+    let elements = set
+        .and_then(|set| read_elements(&ty, set).ok())
+        .unwrap_or_default();
+    elements.into_iter().filter_map(to_int).collect()
 }
 
 /// Returns a serialized text.
