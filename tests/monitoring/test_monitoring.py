@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "monitoring"
 RULES, DASHBOARD = FOLDER / "helenus-alerts.yml", FOLDER / "helenus-dashboard.json"
+REPLICATION_RULES = FOLDER / "helenus-replication-alerts.yml"
 METRIC = re.compile(r"\b(?:helenus|process)_[a-z0-9_]+")
 
 
@@ -85,6 +86,11 @@ def check_rules(promtool, path):
 def test_promtool_takes_the_rules(promtool, tmp_path):
     done = check_rules(promtool, RULES)
     assert done.returncode == 0 and re.search(r"SUCCESS: 2[0-9] rules found", done.stdout), done.stdout + done.stderr
+
+
+def test_promtool_takes_the_rules_of_replication(promtool):
+    done = check_rules(promtool, REPLICATION_RULES)
+    assert done.returncode == 0 and "SUCCESS: 4 rules found" in done.stdout, done.stdout + done.stderr
 
 
 def test_promtool_takes_the_expressions_of_the_dashboard(promtool, tmp_path):

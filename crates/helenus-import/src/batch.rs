@@ -9,8 +9,8 @@ use crate::merge::{Merge, Statistics};
 /// Bytes of a blob, unless one row is larger.
 pub const BATCH_BYTES: usize = 256 << 10;
 
-/// Items of a blob. The statement takes 65,535, and a partition that goes on counts once more.
-const ITEMS_MAX: u64 = 50_000;
+/// Maximum number of items of a blob. The statement takes 65,535, and a partition that goes on counts once more.
+pub const ITEMS_MAX: u64 = 50_000;
 
 /// A blob, and what it holds.
 #[derive(Clone, Debug)]

@@ -21,6 +21,11 @@ impl TableName {
 }
 
 impl TableName {
+    /// Returns true for the log of a table's captured changes. Each cluster has its own.
+    pub fn is_cdc_log(&self) -> bool {
+        self.table.ends_with("_scylla_cdc_log")
+    }
+
     /// Returns true if an option's value is this name, with or without quotes.
     pub fn is_given_as(&self, given: &str) -> bool {
         given == format!("{}.{}", self.keyspace, self.table) || given == self.to_string()

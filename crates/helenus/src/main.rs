@@ -9,8 +9,10 @@ mod generate;
 mod import;
 mod migrate;
 mod migrate_log;
+mod node_session;
 mod nodetool;
 mod replace_file;
+mod replicate;
 mod restore;
 mod running_nodes;
 mod serve;
@@ -53,6 +55,8 @@ enum Command {
     Restore(restore::RestoreArgs),
     /// Bring tables of a Cassandra cluster in, from its SSTables
     Import(Box<import::ImportArgs>),
+    /// Copy tables into another cluster, and send it their changes
+    Replicate(Box<replicate::ReplicateArgs>),
     /// Compare the tables of two running clusters
     Compare(Box<compare::CompareArgs>),
     /// Do compactions for the nodes of a store in a bucket
@@ -95,6 +99,7 @@ fn main() -> ExitCode {
         Some(Command::Backup(args)) => backup::run(&args),
         Some(Command::Restore(args)) => restore::run(&args),
         Some(Command::Import(args)) => import::run(&args),
+        Some(Command::Replicate(args)) => replicate::run(&args),
         Some(Command::Compare(args)) => Ok(compare::run(&args)),
         Some(Command::Compact(args)) => compact::run(&args),
         Some(Command::Migrate(args)) => migrate::run(&args),

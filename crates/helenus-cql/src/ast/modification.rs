@@ -73,7 +73,7 @@ pub struct InsertJson {
     pub using: UsingClause,
 }
 
-/// `INSERT INTO table (columns) ROWS ?`, an extension: rows with their timestamps, TTLs and deletions. No batch may contain it.
+/// `INSERT INTO table (columns) ROWS ? [WITHOUT CDC]`, an extension: rows with their timestamps, TTLs and deletions. No batch may contain it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InsertRows {
     pub table: QualifiedName,
@@ -81,6 +81,8 @@ pub struct InsertRows {
     pub columns: Vec<Ident>,
     /// The blob of the rows: a marker or a literal.
     pub rows: Term,
+    /// True for WITHOUT CDC: the table's log of changes does not list the rows.
+    pub without_cdc: bool,
 }
 
 /// One assignment of an UPDATE.

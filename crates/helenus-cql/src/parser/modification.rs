@@ -84,7 +84,7 @@ impl Parser<'_> {
         self.has_word_at(after + 1, "ROWS")
     }
 
-    /// Parses `INSERT INTO table (columns) ROWS blob`.
+    /// Parses `INSERT INTO table (columns) ROWS blob [WITHOUT CDC]`.
     pub(super) fn insert_rows(&mut self) -> Parsed<InsertRows> {
         self.expect_all(&[Kind::Insert, Kind::Into])?;
         let table = self.table_name()?;
@@ -99,7 +99,17 @@ impl Parser<'_> {
             Kind::HexNumber => Term::Literal(self.constant()?),
             _ => Term::Marker(self.marker()?),
         };
-        Ok(InsertRows { table, columns, rows })
+        let without_cdc = self.has_word_at(0, "WITHOUT") && self.has_word_at(1, "CDC");
+        if without_cdc {
+            self.advance();
+            self.advance();
+        }
+        Ok(InsertRows {
+            table,
+            columns,
+            rows,
+            without_cdc,
+        })
     }
 
     /// Parses rule `usingClause`, or nothing.

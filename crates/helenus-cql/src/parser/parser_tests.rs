@@ -485,7 +485,12 @@ fn insert_rows_is_a_statement_of_its_own() {
         assert_eq!(names, columns);
         assert_eq!(insert.table.name.as_str(), "t");
         assert_eq!(insert.rows, Term::Marker(0));
+        assert!(!insert.without_cdc);
     }
+    assert!(matches!(
+        parse("INSERT INTO t (a) ROWS ? without cdc"),
+        Statement::InsertRows(insert) if insert.without_cdc
+    ));
     assert!(matches!(
         parse("INSERT INTO t (a) ROWS 0x01"),
         Statement::InsertRows(insert) if matches!(insert.rows, Term::Literal(_))
@@ -507,6 +512,9 @@ fn insert_rows_takes_no_clauses_and_is_in_no_batch() {
         "INSERT INTO t (a) ROWS ?, ?",
         "INSERT INTO t (a,) ROWS ?",
         "INSERT INTO t (a ROWS ?",
+        "INSERT INTO t (a) ROWS ? WITHOUT",
+        "INSERT INTO t (a) ROWS ? WITHOUT CDC CDC",
+        "INSERT INTO t (a) ROWS ? CDC",
     ] {
         assert!(
             matches!(parse_statement(text), Err(CqlError::Syntax(_))),

@@ -64,7 +64,9 @@ impl Script {
             })?;
             let statement = parsed.statement;
             let text = match statement {
-                Statement::CreateTable(_) | Statement::CreateView(_) => without_removed_options(&text),
+                Statement::CreateTable(_) | Statement::CreateView(_) => {
+                    without_options(&text, &REMOVED_OPTIONS)
+                }
                 _ => text,
             };
             statements.push(ScriptStatement { text, statement });
@@ -116,8 +118,8 @@ pub(super) fn no_keyspace(name: &str) -> String {
     format!("{name} has no keyspace; write it as <keyspace>.{name}")
 }
 
-/// Returns a statement without `AND option = value` of the options that Cassandra 4.0 removed.
-fn without_removed_options(text: &str) -> String {
+/// Returns a statement without `AND option = value` of some options. A value is a constant or a map.
+pub(super) fn without_options(text: &str, options: &[&str]) -> String {
     let tokens = tokenize(text).tokens;
     let word = |place: usize| {
         tokens
@@ -127,12 +129,21 @@ fn without_removed_options(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut copied = 0;
     for place in 1..tokens.len() {
-        let is_removed = word(place).is_some_and(|word| REMOVED_OPTIONS.contains(&word))
+        let is_removed = word(place).is_some_and(|word| options.contains(&word))
             && word(place - 1).is_some_and(|word| word.eq_ignore_ascii_case("AND"))
             && word(place + 1) == Some("=");
-        if let (true, Some(and), Some(value)) = (is_removed, tokens.get(place - 1), tokens.get(place + 2)) {
+        if !is_removed {
+            continue;
+        }
+        let value = tokens.get(place + 2..).unwrap_or_default();
+        let is_map = value.first().is_some_and(|token| token.kind == Kind::LeftBrace);
+        let end = match is_map {
+            true => value.iter().find(|token| token.kind == Kind::RightBrace),
+            false => value.first(),
+        };
+        if let (Some(and), Some(end)) = (tokens.get(place - 1), end) {
             kept.push_str(text.get(copied..and.start as usize).unwrap_or_default());
-            copied = value.end as usize;
+            copied = end.end as usize;
         }
     }
     kept.push_str(text.get(copied..).unwrap_or_default());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use helenus_cql::ast::{CreateKeyspace, CreateTable, Properties, Statement, TableChange};
 
 use super::resolve::UserTypes;
-use super::script::{SchemaText, Script, ScriptStatement, no_keyspace, table_name};
+use super::script::{SchemaText, Script, ScriptStatement, no_keyspace, table_name, without_options};
 use super::shape::TableShape;
 use super::type_scripts::{TypeScript, defined_types};
 use crate::error::ImportError;
@@ -99,6 +99,13 @@ impl SourceSchema {
         TableShape::of_statements(&name.keyspace, &script.create, changes, &self.user_types)
             .map(Some)
             .map_err(|problem| ImportError::Refused(format!("{}: {name}: {problem}", script.path)))
+    }
+
+    /// Removes an option from the statements that create tables, for targets that do not have it.
+    pub fn remove_option(&mut self, option: &str) {
+        for script in self.tables.values_mut() {
+            script.text = without_options(&script.text, &[option]);
+        }
     }
 
     fn add(

@@ -17,12 +17,8 @@ use crate::response::ResultMetadata;
 use crate::schema::roles::{Resource, is_about_roles};
 use crate::schema::{Schema, Table};
 
-/// A statement ready to run any number of times.
+/// A statement ready to run any number of times. The commonest plans lie where they are looked for, not a memory access further.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the commonest lie where they are looked for, not a memory access further"
-)]
 pub enum Plan {
     Select(SelectPlan),
     Modification(ModificationPlan),

@@ -113,6 +113,8 @@ pub struct RemoteWrite {
     pub durable: bool,
     /// True if the operands are rows of tables, so that the owner updates the rows' indexes too.
     pub maintains_indexes: bool,
+    /// True if the owner does not capture the changes.
+    pub is_uncaptured: bool,
     pub schema_version: u64,
 }
 

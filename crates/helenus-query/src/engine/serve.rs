@@ -276,6 +276,7 @@ impl Engine {
             }
             let _epoch = self.context.writing.epochs.enter();
             let mut writes = WriteSet::from_ops(&self.schema(), write.ops)?;
+            writes.is_uncaptured = write.is_uncaptured;
             writes.lock_indexed(&self.context).await?;
             apply_here(&self.context, &cluster, writes).await
         })

@@ -25,6 +25,13 @@ pub trait RowView {
     /// `maxwritetime` and `ttl`, and for elements, slices and fields of values that are not frozen.
     fn cells(&self, column: usize) -> Vec<CellView>;
 
+    /// Returns the live cells of the row as a packed row, in which a column's id is its position in `columns`. All columns are static, or none is.
+    /// `None` if the row has no live part, or is not stored.
+    fn packed(&self, columns: &[usize]) -> Option<Bytes> {
+        let _ = columns;
+        None
+    }
+
     /// Appends the column's value as a cell of the result.
     fn write(&self, column: usize, out: &mut RowsBuilder) {
         out.push(self.value(column).as_deref());

@@ -129,6 +129,7 @@ pub(crate) async fn write_part(
         ops,
         durable,
         maintains_indexes: false,
+        is_uncaptured: false,
         schema_version: 0,
     };
     loop {

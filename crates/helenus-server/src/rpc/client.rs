@@ -224,6 +224,7 @@ impl Peers {
             operands: write.ops.iter().map(operand).collect(),
             durable: write.durable,
             maintain_indexes: write.maintains_indexes,
+            uncaptured: write.is_uncaptured,
             schema_version: write.schema_version,
         };
         let answer = self

@@ -132,6 +132,7 @@ impl RequestHandler {
             ops: request.operands.into_iter().map(op).collect(),
             durable: request.durable,
             maintains_indexes: request.maintain_indexes,
+            is_uncaptured: request.uncaptured,
             schema_version: request.schema_version,
         };
         Ok(match self.engine.serve_write(write).await {

@@ -1,6 +1,5 @@
 //! Options of `helenus compare`.
 
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -8,7 +7,8 @@ use clap::{Args, ValueEnum};
 use helenus_cql::error::Consistency;
 use helenus_import::TableName;
 
-use crate::shell::ConnectionArgs;
+use crate::replicate::STATE_KEYSPACE;
+use crate::shell::connection_args;
 use crate::table_reading::TableFilter;
 
 /// Compares the tables of two running clusters, row by row. Both may be Cassandra, ScyllaDB or Helenus. Clients may write meanwhile: rows
@@ -97,48 +97,6 @@ impl FromStr for Percent {
     }
 }
 
-/// Defines the log-in and the encryption of one side.
-macro_rules! connection_args {
-    ($name:ident, $doc:literal, $username:ident, $password:ident, $variable:literal, $tls:ident, $authority:ident, $certificate:ident, $key:ident) => {
-        #[doc = $doc]
-        #[derive(Args, Debug)]
-        pub struct $name {
-            /// The user to log in as, if the cluster requires it
-            #[arg(long, value_name = "USER")]
-            $username: Option<String>,
-            /// The password; read from the terminal if it is needed and not given
-            #[arg(long, value_name = "PASSWORD", env = $variable, hide_env_values = true)]
-            $password: Option<String>,
-            /// Encrypt the connection, and verify the server's certificate
-            #[arg(long)]
-            $tls: bool,
-            /// The authority that signed the server's certificate, as a PEM file [default: those that the system trusts]
-            #[arg(long, value_name = "FILE")]
-            $authority: Option<PathBuf>,
-            /// The client's own certificate, as a PEM file
-            #[arg(long, value_name = "FILE")]
-            $certificate: Option<PathBuf>,
-            /// The key of that certificate, as a PEM file
-            #[arg(long, value_name = "FILE")]
-            $key: Option<PathBuf>,
-        }
-
-        impl $name {
-            /// Returns the options in the form of those of one server.
-            pub fn connection(&self) -> ConnectionArgs {
-                ConnectionArgs {
-                    username: self.$username.clone(),
-                    password: self.$password.clone(),
-                    tls: self.$tls,
-                    tls_authority: self.$authority.clone(),
-                    tls_certificate: self.$certificate.clone(),
-                    tls_key: self.$key.clone(),
-                }
-            }
-        }
-    };
-}
-
 connection_args!(
     ConnectionOfA,
     "The connection to the first cluster.",
@@ -163,10 +121,14 @@ connection_args!(
 );
 
 impl CompareArgs {
-    /// Returns true for a table that the options select. Without any, tables of the system are left out.
+    /// Returns true for a table that the options select. Without any, tables of the system and of replications are left out. Logs of captured changes, which
+    /// differ in all clusters, are compared only if they are named.
     pub fn is_wanted(&self, name: &TableName) -> bool {
-        let is_of_system = name.keyspace.starts_with("system");
-        self.tables.is_wanted(name) && !(self.tables.is_open() && is_of_system)
+        let is_of_system = name.keyspace.starts_with("system") || name.keyspace == STATE_KEYSPACE;
+        let is_named = self.tables.table.iter().any(|given| name.is_given_as(given));
+        self.tables.is_wanted(name)
+            && !(self.tables.is_open() && is_of_system)
+            && (is_named || !name.is_cdc_log())
     }
 }
 

@@ -31,9 +31,9 @@ use table::Comparison;
 
 use crate::comparison_exit::exit_code;
 use crate::import::target::{Target, text};
+use crate::node_session::Nodes;
 use crate::shell::ConnectionArgs;
 use crate::shell::interrupt::Interrupt;
-use crate::table_reading::Nodes;
 
 /// End of the name of the only partitioner whose order of rows is known.
 const PARTITIONER: &str = "Murmur3Partitioner";

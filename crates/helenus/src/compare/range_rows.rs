@@ -5,7 +5,8 @@ use anyhow::{Context, Result};
 use super::join::Rows;
 use super::plan::TablePlan;
 use super::row::TableRow;
-use crate::table_reading::{RangeScan, Reader};
+use crate::node_session::NodeSession;
+use crate::table_reading::RangeScan;
 
 /// The rows of a range, which are counted.
 pub struct RangeRows<'r> {
@@ -17,9 +18,9 @@ pub struct RangeRows<'r> {
 
 impl<'r> RangeRows<'r> {
     /// Returns the rows of tokens above the first one, up to the second.
-    pub fn new(reader: &'r mut Reader, plan: &'r TablePlan, range: (i64, i64)) -> RangeRows<'r> {
+    pub fn new(session: &'r mut NodeSession, plan: &'r TablePlan, range: (i64, i64)) -> RangeRows<'r> {
         RangeRows {
-            scan: RangeScan::new(reader, &plan.statements.range, range),
+            scan: RangeScan::new(session, &plan.statements.range, range),
             plan,
             count: 0,
         }

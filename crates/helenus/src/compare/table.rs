@@ -15,9 +15,9 @@ use super::plan::TablePlan;
 use super::range_rows::RangeRows;
 use super::report::TableReport;
 use super::row::{Difference, TableRow};
+use crate::node_session::{NodeSession, Nodes};
 use crate::shell::client::interrupted;
 use crate::shell::interrupt::Interrupt;
-use crate::table_reading::{Nodes, Reader};
 
 /// Maximum number of rows that are read again. If more differ, the comparison of the table stops.
 const SUSPECTS_MAX: usize = 10_000;
@@ -86,10 +86,10 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    fn reader(&self, side: &Nodes, number: usize) -> Reader {
+    fn reader(&self, side: &Nodes, number: usize) -> NodeSession {
         let workers = f64::from(self.args.workers);
         let rate = self.args.rate.map(|rows| f64::from(rows) / workers);
-        Reader::new(side, number, rate)
+        NodeSession::new(side, number, rate)
     }
 
     fn work(&self, number: usize, shared: &Shared) -> Result<()> {
@@ -150,7 +150,7 @@ impl Comparison<'_> {
     }
 
     /// Reads one row by its key. `None` if it does not exist.
-    fn row(&self, reader: &mut Reader, row: &TableRow) -> Result<Option<TableRow>> {
+    fn row(&self, reader: &mut NodeSession, row: &TableRow) -> Result<Option<TableRow>> {
         let (statement, values) = self.plan.statement_of(row);
         let found = reader.first_row(statement, &values)?;
         found

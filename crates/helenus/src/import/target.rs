@@ -27,7 +27,7 @@ pub struct Target {
 pub type SystemRow = BTreeMap<String, (CqlType, Bytes)>;
 
 impl Target {
-    /// Connects to the first of these nodes. The password is read from the terminal if it is needed.
+    /// Connects to the first of these nodes that answers. The password is read from the terminal if it is needed.
     pub fn connect(hosts: &[String], connection: &ConnectionArgs, interrupt: &Interrupt) -> Result<Target> {
         let encryption = connection.encryption()?;
         let servers: Vec<Server> = hosts
@@ -39,10 +39,7 @@ impl Target {
             })
             .collect();
         let mut login = connection.login();
-        let Some(first) = servers.first() else {
-            bail!("give the address of a node, as HOST or HOST:PORT");
-        };
-        let client = first.connect(&mut login)?;
+        let client = connect_any(&servers, &mut login)?;
         Ok(Target {
             servers,
             login,
@@ -55,6 +52,11 @@ impl Target {
         let parameters = QueryParameters::default();
         self.client.query(text, parameters, false).map_err(in_words)?;
         Ok(())
+    }
+
+    /// Returns the connection to the first node.
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
     }
 
     /// Returns true if the table has a row.
@@ -171,6 +173,18 @@ impl Target {
         };
         Ok(rows.content.iter().map(named).collect())
     }
+}
+
+/// Connects to the first node that answers. Fails with the error of the last one.
+fn connect_any(servers: &[Server], login: &mut Login) -> Result<Client> {
+    let mut failure = anyhow!("give the address of a node, as HOST or HOST:PORT");
+    for server in servers {
+        match server.connect(login) {
+            Ok(client) => return Ok(client),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
 }
 
 fn cell<'r>(row: &'r SystemRow, column: &str) -> Result<&'r (CqlType, Bytes)> {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::{Bytes, BytesMut};
@@ -76,6 +76,8 @@ pub struct Client {
     awaited: HashSet<i16>,
     /// Stream ids of cancelled requests, whose answers are ignored.
     abandoned: HashSet<i16>,
+    /// Maximum time between two answers. `None` if there is no limit.
+    answer_time_max: Option<Duration>,
 }
 
 /// Credentials for a server that requires authentication.
@@ -139,6 +141,7 @@ impl Server {
             last_stream_id: 0,
             awaited: HashSet::new(),
             abandoned: HashSet::new(),
+            answer_time_max: None,
         };
         client.start_up(login)?;
         Ok(client)
@@ -241,8 +244,14 @@ impl Client {
         }
     }
 
+    /// Gives the connection up if an answer takes longer than this.
+    pub fn limit_answers(&mut self, time_max: Duration) {
+        self.answer_time_max = Some(time_max);
+    }
+
     /// Waits for the answer to any awaited request. Ctrl-C cancels all of them.
     pub fn receive(&mut self) -> Result<(i16, ResponseMessage), StatementError> {
+        let started = Instant::now();
         loop {
             if let Some((id, message)) = self.decode().map_err(StatementError::Disconnected)? {
                 if self.awaited.remove(&id) {
@@ -258,6 +267,13 @@ impl Client {
             if self.interrupt.is_set() {
                 self.abandon();
                 return Err(StatementError::Cancelled);
+            }
+            if let Some(time_max) = self
+                .answer_time_max
+                .filter(|time_max| started.elapsed() > *time_max)
+            {
+                let late = anyhow!("the server has not answered for {} s", time_max.as_secs());
+                return Err(StatementError::Disconnected(late));
             }
             self.fill().map_err(StatementError::Disconnected)?;
         }

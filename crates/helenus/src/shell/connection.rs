@@ -63,6 +63,49 @@ impl ConnectionArgs {
     }
 }
 
+/// Defines the log-in and the encryption of one side, for commands that connect to two clusters.
+macro_rules! connection_args {
+    ($name:ident, $doc:literal, $username:ident, $password:ident, $variable:literal, $tls:ident, $authority:ident, $certificate:ident, $key:ident) => {
+        #[doc = $doc]
+        #[derive(clap::Args, Debug)]
+        pub struct $name {
+            /// The user to log in as, if the cluster requires it
+            #[arg(long, value_name = "USER")]
+            $username: Option<String>,
+            /// The password; read from the terminal if it is needed and not given
+            #[arg(long, value_name = "PASSWORD", env = $variable, hide_env_values = true)]
+            $password: Option<String>,
+            /// Encrypt the connection, and verify the server's certificate
+            #[arg(long)]
+            $tls: bool,
+            /// The authority that signed the server's certificate, as a PEM file [default: those that the system trusts]
+            #[arg(long, value_name = "FILE")]
+            $authority: Option<std::path::PathBuf>,
+            /// The client's own certificate, as a PEM file
+            #[arg(long, value_name = "FILE")]
+            $certificate: Option<std::path::PathBuf>,
+            /// The key of that certificate, as a PEM file
+            #[arg(long, value_name = "FILE")]
+            $key: Option<std::path::PathBuf>,
+        }
+
+        impl $name {
+            /// Returns the options in the form of those of one server.
+            pub fn connection(&self) -> $crate::shell::ConnectionArgs {
+                $crate::shell::ConnectionArgs {
+                    username: self.$username.clone(),
+                    password: self.$password.clone(),
+                    tls: self.$tls,
+                    tls_authority: self.$authority.clone(),
+                    tls_certificate: self.$certificate.clone(),
+                    tls_key: self.$key.clone(),
+                }
+            }
+        }
+    };
+}
+pub(crate) use connection_args;
+
 /// Returns the address, with Cassandra's port if it has none.
 pub fn with_port(host: &str) -> String {
     let has_port = match host.strip_prefix('[') {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Maximum time between two checks for Ctrl-C during a sleep.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -21,6 +21,12 @@ impl Interrupt {
     /// Installs a handler for SIGINT, so that it does not end the process.
     pub fn catch(&self) -> Result<()> {
         signal_hook::flag::register(SIGINT, Arc::clone(&self.0)).context("can't catch Ctrl-C")?;
+        Ok(())
+    }
+
+    /// Treats SIGTERM as Ctrl-C.
+    pub fn catch_termination(&self) -> Result<()> {
+        signal_hook::flag::register(SIGTERM, Arc::clone(&self.0)).context("can't catch SIGTERM")?;
         Ok(())
     }
 
@@ -40,6 +46,11 @@ impl Interrupt {
             thread::sleep(left.min(CHECK_INTERVAL));
         }
         false
+    }
+
+    /// Acts as if Ctrl-C was pressed.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 
     pub fn clear(&self) {

@@ -28,6 +28,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use client::Server;
+pub(crate) use connection::connection_args;
 pub use connection::{ConnectionArgs, with_port};
 use interrupt::Interrupt;
 use results::Format;

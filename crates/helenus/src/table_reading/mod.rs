@@ -3,14 +3,14 @@
 //! - `filter`: the options that choose tables;
 //! - `shown`: values in messages;
 //! - `statements`: the statements that read ranges of tokens, rows and partitions;
-//! - `reader`: the pages of a statement, with further tries after failures that pass.
+//! - `scan`: the rows of a range of tokens, page by page.
 
 mod filter;
-mod reader;
+mod scan;
 mod shown;
 mod statements;
 
 pub use filter::TableFilter;
-pub use reader::{Nodes, RangeScan, Reader, now_s};
+pub use scan::RangeScan;
 pub use shown::shown;
 pub use statements::{ReadColumn, ReadStatements};

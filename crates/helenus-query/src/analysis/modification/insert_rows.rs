@@ -22,6 +22,8 @@ pub struct InsertRowsPlan {
     pub(crate) table: Arc<Table>,
     /// Indexes in [`Table::columns`] of the statement's columns, in the order of its list.
     pub(crate) columns: Vec<usize>,
+    /// True if the rows are not captured.
+    pub(crate) without_cdc: bool,
     rows: Term,
 }
 
@@ -69,6 +71,7 @@ impl InsertRowsPlan {
             rows: Term::prepare(ctx, &statement.rows, &spec)?,
             table,
             columns,
+            without_cdc: statement.without_cdc,
         })
     }
 
@@ -102,7 +105,11 @@ impl InsertRowsPlan {
         let columns: Vec<String> = columns
             .map(|column| format!("{} ({:?})", column.name, column.kind))
             .collect();
-        vec![format!("columns: {}", columns.join(", ")).trim_end().to_owned()]
+        let mut lines = vec![format!("columns: {}", columns.join(", ")).trim_end().to_owned()];
+        if self.without_cdc {
+            lines.push("without cdc".to_owned());
+        }
+        lines
     }
 }
 

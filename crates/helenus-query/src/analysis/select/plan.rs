@@ -27,7 +27,7 @@ pub(crate) enum Aggregation {
     None,
     /// All rows become one result row.
     Everything,
-    Groups(Grouping),
+    Groups(Box<Grouping>),
 }
 
 /// A SELECT ready to run. The fields that every read of a row needs come first. With thousands of statements, no cache holds them all, and
@@ -262,7 +262,7 @@ fn plan_aggregation(
 ) -> Result<Aggregation, CqlError> {
     if !statement.group_by.is_empty() {
         let grouping = Grouping::plan(ctx, table, restrictions, &statement.group_by, statement.distinct)?;
-        return Ok(Aggregation::Groups(grouping));
+        return Ok(Aggregation::Groups(Box::new(grouping)));
     }
     Ok(if selection.is_aggregate() {
         Aggregation::Everything

@@ -63,7 +63,11 @@ fn is_constant(typed: &Typed) -> bool {
 
 fn children(typed: &Typed) -> Vec<&Typed> {
     match &typed.node {
-        Node::Column(_) | Node::Masked { .. } | Node::Term(_) | Node::Aggregate(_) => Vec::new(),
+        Node::Column(_)
+        | Node::PackedRow { .. }
+        | Node::Masked { .. }
+        | Node::Term(_)
+        | Node::Aggregate(_) => Vec::new(),
         Node::Attribute { selected: inner, .. }
         | Node::Field { receiver: inner, .. }
         | Node::Element { receiver: inner, .. }

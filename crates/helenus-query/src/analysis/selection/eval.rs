@@ -12,6 +12,7 @@ use helenus_cql::value::{
 };
 
 use super::cell_times::{self, CellTimes};
+use super::packed_row;
 use super::typed::{Node, Typed};
 use crate::analysis::EvalContext;
 use crate::analysis::functions::AggregateState;
@@ -50,6 +51,13 @@ impl Evaluation<'_> {
                 args.extend_from_slice(arguments);
                 function.call(&args, &self.ctx)
             }
+            Node::PackedRow {
+                masked: Some(column), ..
+            } => Err(packed_row::masked_error(column)),
+            Node::PackedRow {
+                columns,
+                masked: None,
+            } => Ok(self.row.and_then(|row| row.packed(columns))),
             Node::Term(place) => Ok(self.term(*place)),
             Node::Attribute { attribute, selected } => {
                 let stamps = self.stamps(*attribute, selected)?;

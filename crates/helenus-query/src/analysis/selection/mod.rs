@@ -7,6 +7,7 @@
 pub(crate) mod cell_times;
 pub(crate) mod constants;
 pub(crate) mod eval;
+mod packed_row;
 pub(crate) mod partial;
 pub(crate) mod selectable;
 pub(crate) mod typed;
@@ -103,6 +104,11 @@ impl Selection {
             selectors.push(typed);
         }
         let parts = typer.parts;
+        if !parts.packed_rows.is_empty() && (options.is_grouped || !parts.aggregates.is_empty()) {
+            return Err(CqlError::invalid(
+                "packed_row cannot be selected with GROUP BY or aggregates: it shows single rows",
+            ));
+        }
         Ok(Selection::assemble(table, specs, selectors, parts, options))
     }
 
@@ -348,6 +354,11 @@ impl Collector<'_> {
                     .attribute_columns
                     .iter()
                     .map(|place| (*place, row.cells(*place)))
+                    .collect(),
+                packed: parts
+                    .packed_rows
+                    .iter()
+                    .map(|columns| (columns.clone(), row.packed(columns)))
                     .collect(),
             });
         }

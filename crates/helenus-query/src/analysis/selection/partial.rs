@@ -1,5 +1,7 @@
 //! Groups of which only some rows have been read. They are merged with the other rows here, or sent to the node that merges them.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::Selection;
@@ -10,6 +12,8 @@ use crate::schema::Table;
 pub(super) struct FirstRow {
     pub values: Vec<(usize, Option<Bytes>)>,
     pub cells: Vec<(usize, Vec<CellView>)>,
+    /// Packed rows, by their columns.
+    pub packed: Vec<(Arc<[usize]>, Option<Bytes>)>,
 }
 
 impl RowView for FirstRow {
@@ -23,6 +27,11 @@ impl RowView for FirstRow {
     fn cells(&self, column: usize) -> Vec<CellView> {
         let found = self.cells.iter().find(|(place, _)| *place == column);
         found.map(|(_, cells)| cells.clone()).unwrap_or_default()
+    }
+
+    fn packed(&self, columns: &[usize]) -> Option<Bytes> {
+        let found = self.packed.iter().find(|(of, _)| **of == *columns);
+        found.and_then(|(_, packed)| packed.clone())
     }
 }
 
@@ -78,6 +87,7 @@ impl NamedGroup {
             Some(row) => Some(FirstRow {
                 values: placed(table, row.values)?,
                 cells: placed(table, row.cells)?,
+                packed: Vec::new(),
             }),
             None => None,
         };

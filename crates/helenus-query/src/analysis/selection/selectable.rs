@@ -8,6 +8,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 use helenus_cql::value::{self, Assignment};
 
+use super::packed_row;
 use crate::analysis::PlanContext;
 use crate::analysis::assignable::{Assignable, part_spec};
 use crate::analysis::functions::{self, CallSite, Function};
@@ -31,6 +32,8 @@ pub(crate) enum Selectable {
         column: Arc<Column>,
         selected: Box<Selectable>,
     },
+    /// `packed_row(a, b)`: the row with its write times and TTLs, as `INSERT … ROWS` takes it.
+    PackedRow(Vec<(usize, Arc<Column>)>),
     Call {
         function: Function,
         args: Vec<Selectable>,
@@ -135,6 +138,9 @@ pub(crate) fn prepare(
                 column,
                 selected: boxed(selected)?,
             }
+        }
+        S::Function { name, args } if packed_row::is_called(name) => {
+            Selectable::PackedRow(packed_row::columns(args, |name| column_of(table, name))?)
         }
         S::Function { name, args } => call(ctx, table, name, all(args)?)?,
         S::Operation {
@@ -273,6 +279,7 @@ impl Selectable {
         match self {
             Selectable::Column { column, .. } | Selectable::Attribute { column, .. } => is_such(column),
             Selectable::Term(_) => false,
+            Selectable::PackedRow(columns) => columns.iter().any(|(_, column)| is_such(column)),
             Selectable::Call { args: items, .. }
             | Selectable::ParenthesesOrTuple(items)
             | Selectable::List(items)
@@ -410,6 +417,7 @@ impl Assignable for Selectable {
             Selectable::Attribute {
                 attribute, column, ..
             } => Some(attribute_type(*attribute, column.ty.is_multicell())),
+            Selectable::PackedRow(_) => Some(CqlType::BLOB),
             Selectable::Call { function, .. } => Some(function.return_type().clone()),
             Selectable::Cast { ty, .. } => Some(CqlType::Native(*ty)),
             Selectable::Field { receiver, field } => match receiver.exact_type(ctx)? {
@@ -486,6 +494,7 @@ impl fmt::Display for Selectable {
             Selectable::Attribute {
                 attribute, selected, ..
             } => write!(f, "{}({selected})", attribute.name()),
+            Selectable::PackedRow(columns) => f.write_str(&packed_row::column_name(columns)),
             Selectable::Call { function, args } => {
                 let args: Vec<String> = args.iter().map(ToString::to_string).collect();
                 f.write_str(&function.column_name(&args))

@@ -9,6 +9,7 @@ use helenus_cql::ast::{self, CellAttribute};
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 
+use super::packed_row;
 use super::selectable::{Selectable, attribute_type, resolve};
 use crate::analysis::assignable::Assignable;
 use crate::analysis::functions::{self, AggregateFunction, Function, ScalarFunction};
@@ -42,6 +43,12 @@ pub(crate) enum Node {
     Attribute {
         attribute: CellAttribute,
         selected: Box<Typed>,
+    },
+    /// Columns of a packed row, by their indexes.
+    PackedRow {
+        columns: Arc<[usize]>,
+        /// Name of a column that the role may not see. `None` if the role may see all of them.
+        masked: Option<String>,
     },
     Scalar {
         function: Arc<dyn ScalarFunction>,
@@ -106,6 +113,8 @@ pub(crate) struct Parts {
     pub columns: Vec<usize>,
     /// Indexes of those columns whose write times or times to live are read.
     pub attribute_columns: Vec<usize>,
+    /// The columns of the packed rows that are selected.
+    pub packed_rows: Vec<Arc<[usize]>>,
 }
 
 /// Types the selectors of one statement.
@@ -154,6 +163,7 @@ impl SelectorTypeChecker<'_, '_, '_> {
                 column,
                 selected,
             } => self.attribute(*attribute, *place, column, selected, expected),
+            Selectable::PackedRow(columns) => Ok(self.packed_row(columns)),
             Selectable::Call { function, args } => self.call(function, args),
             Selectable::Cast { arg, ty } => self.cast(arg, *ty),
             Selectable::Field { receiver, field } => self.field(receiver, field),
@@ -247,6 +257,24 @@ impl SelectorTypeChecker<'_, '_, '_> {
             ty,
             name,
         })
+    }
+
+    fn packed_row(&mut self, columns: &[(usize, Arc<Column>)]) -> Typed {
+        let masks = self.ctx.masks;
+        let masked = columns.iter().find(|(_, column)| masks && column.mask.is_some());
+        for (place, _) in columns {
+            add_once(&mut self.parts.columns, *place);
+        }
+        let places: Arc<[usize]> = columns.iter().map(|(place, _)| *place).collect();
+        self.parts.packed_rows.push(places.clone());
+        Typed {
+            node: Node::PackedRow {
+                columns: places,
+                masked: masked.map(|(_, column)| column.name.clone()),
+            },
+            ty: CqlType::BLOB,
+            name: packed_row::column_name(columns),
+        }
     }
 
     fn typed_args(&mut self, args: &[Selectable], types: &[CqlType]) -> Result<Vec<Typed>, CqlError> {

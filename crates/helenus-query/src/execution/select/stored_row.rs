@@ -4,6 +4,7 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::packed::{CellRef, RowRef};
 use helenus_row::read::{LiveColumn, LiveRow};
+use helenus_row::{ColumnId, RowBuilder};
 
 use crate::response::RowsBuilder;
 use crate::rows::{CellView, RowAt, RowView, corrupt, corrupt_key};
@@ -35,6 +36,31 @@ impl<'a> Live<'a> {
             Some(LiveColumn::Simple(cell)) => out.push(Some(cell.value)),
             Some(LiveColumn::Complex(elements)) => out.push(Some(&elements.clone().value(&column.ty))),
         }
+    }
+
+    /// Returns the packed row of these columns. The rows of static columns have no liveness.
+    fn packed(&self, columns: &[&Column]) -> Option<Bytes> {
+        let mut builder = RowBuilder::new();
+        if let Some(liveness) = self.row.liveness {
+            builder.liveness(liveness);
+        }
+        for (position, column) in columns.iter().enumerate() {
+            let id = ColumnId(u32::try_from(position).ok()?);
+            match self.column(column) {
+                None => {}
+                Some(LiveColumn::Simple(cell)) => {
+                    builder.cell(id, self.packed.own(cell));
+                }
+                Some(LiveColumn::Complex(elements)) => {
+                    let elements = elements.clone().in_cql_order(&column.ty);
+                    let own = |(path, cell): &(&[u8], CellRef<'_>)| {
+                        (self.packed.slice(path), self.packed.own(cell))
+                    };
+                    builder.complex_cells(id, elements.iter().map(own).collect::<Vec<_>>());
+                }
+            }
+        }
+        (!builder.is_empty()).then(|| builder.build())
     }
 
     fn cells(&self, column: &Column, now_s: i64) -> Vec<CellView> {
@@ -116,6 +142,18 @@ impl RowView for View<'_> {
         self.live(column)
             .map(|live| live.cells(column, self.now_s))
             .unwrap_or_default()
+    }
+
+    fn packed(&self, places: &[usize]) -> Option<Bytes> {
+        let columns = places
+            .iter()
+            .map(|place| self.table.columns.get(*place).map(|column| &**column));
+        let columns: Vec<&Column> = columns.collect::<Option<_>>()?;
+        let live = match columns.first().map(|column| column.kind) {
+            Some(ColumnKind::Static) => self.statics,
+            _ => self.row,
+        };
+        live?.packed(&columns)
     }
 }
 

@@ -138,6 +138,7 @@ async fn apply(
                 let schema = context.schema();
                 let durable = writes.is_durable(&schema);
                 let write = RemoteWrite {
+                    is_uncaptured: writes.is_uncaptured,
                     ops: writes.clone().into_ops(),
                     durable,
                     maintains_indexes: true,

@@ -105,6 +105,8 @@ pub struct WriteSet {
     pub headers: Vec<HeaderWrite>,
     /// States of counters that this request has already changed, in case it changes them again.
     pub(crate) counters: Counters,
+    /// True for writes that come from another cluster's log of changes. The tables' own logs do not list them.
+    pub(crate) is_uncaptured: bool,
     /// The locks under which the writes are computed. Shared locks are held until the outcome of the write is known.
     pub(crate) guard: Option<Arc<PartitionGuard>>,
 }
@@ -227,19 +229,20 @@ impl WriteSet {
 
     /// Returns the writes divided by the tablets that `tablet` returns for their tokens, each part with one of its tokens.
     pub(crate) fn by_tablet(self, tablet: impl Fn(i64) -> i64) -> Vec<(i64, WriteSet)> {
+        let is_uncaptured = self.is_uncaptured;
+        let empty = || WriteSet {
+            is_uncaptured,
+            ..WriteSet::default()
+        };
         let mut parts: BTreeMap<i64, (i64, WriteSet)> = BTreeMap::new();
         for write in self.headers {
             let token = write.partition.token;
-            let (_, part) = parts
-                .entry(tablet(token))
-                .or_insert_with(|| (token, WriteSet::default()));
+            let (_, part) = parts.entry(tablet(token)).or_insert_with(|| (token, empty()));
             part.headers.push(write);
         }
         for write in self.rows {
             let token = write.partition.token;
-            let (_, part) = parts
-                .entry(tablet(token))
-                .or_insert_with(|| (token, WriteSet::default()));
+            let (_, part) = parts.entry(tablet(token)).or_insert_with(|| (token, empty()));
             part.rows.push(write);
         }
         parts.into_values().collect()

@@ -34,9 +34,9 @@ use super::args::ImportArgs;
 use super::prepare::KnownShapes;
 use super::progress::Progress;
 use super::target::Target;
+use crate::node_session::{NodeSession, Nodes, now_s};
 use crate::shell::client::interrupted;
 use crate::shell::interrupt::Interrupt;
-use crate::table_reading::{Nodes, Reader, now_s};
 
 /// Rows that differ and wait for a second look.
 const SUSPECTS_MAX: usize = 1000;
@@ -151,14 +151,14 @@ impl TableVerification<'_> {
         Ok(())
     }
 
-    fn reader(&self) -> Reader {
+    fn reader(&self) -> NodeSession {
         let nodes = Nodes {
             name: "the target",
             servers: self.target.servers.clone(),
             login: self.target.login.clone(),
             consistency: Consistency::LocalQuorum,
         };
-        Reader::new(&nodes, 0, None)
+        NodeSession::new(&nodes, 0, None)
     }
 }
 
@@ -167,7 +167,7 @@ struct SecondLook<'a> {
     table: &'a TableVerification<'a>,
     layout: &'a TableLayout,
     selection: &'a Selection,
-    reader: Reader,
+    reader: NodeSession,
     suspects: Vec<Suspect>,
 }
 

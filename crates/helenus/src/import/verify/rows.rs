@@ -4,7 +4,8 @@ use anyhow::Result;
 use helenus_import::verify::{TargetRow, TargetRows};
 
 use super::selection::Selection;
-use crate::table_reading::{RangeScan, Reader};
+use crate::node_session::NodeSession;
+use crate::table_reading::RangeScan;
 
 /// All rows of a table.
 pub struct SelectedRows<'r> {
@@ -13,9 +14,9 @@ pub struct SelectedRows<'r> {
 }
 
 impl<'r> SelectedRows<'r> {
-    pub fn new(reader: &'r mut Reader, selection: &'r Selection) -> SelectedRows<'r> {
+    pub fn new(session: &'r mut NodeSession, selection: &'r Selection) -> SelectedRows<'r> {
         SelectedRows {
-            scan: RangeScan::new(reader, &selection.statements.range, (i64::MIN, i64::MAX)),
+            scan: RangeScan::new(session, &selection.statements.range, (i64::MIN, i64::MAX)),
             selection,
         }
     }

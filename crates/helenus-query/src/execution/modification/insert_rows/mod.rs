@@ -197,6 +197,7 @@ impl<'p> BlobDecoder<'p> {
 
     fn finish(mut self) -> WriteSet {
         self.end_partition();
+        self.writes.is_uncaptured = self.plan.without_cdc;
         self.writes
     }
 }

@@ -50,8 +50,9 @@ impl PartitionWrites<'_> {
 impl WriteSet {
     /// Returns true if any of the writes are captured.
     pub(crate) fn is_captured(&self) -> bool {
-        self.rows.iter().any(|write| write.table.captures_changes)
-            || self.headers.iter().any(|write| write.table.captures_changes)
+        !self.is_uncaptured
+            && (self.rows.iter().any(|write| write.table.captures_changes)
+                || self.headers.iter().any(|write| write.table.captures_changes))
     }
 
     /// Returns the rows of logs for these writes. If they have images, the caller has locked the partitions.
