@@ -169,6 +169,7 @@ pub(crate) async fn apply_here(
     writes.note_headers(context).await?;
     let durable = writes.is_durable(&context.schema());
     let guard = writes.guard.clone();
+    let has_posting_lists = writes.have_posting_lists();
     let IndexedOps {
         mut rows,
         added,
@@ -209,6 +210,11 @@ pub(crate) async fn apply_here(
         if let Some(turn) = &turn {
             context.store.check_size(&rows)?;
             turn.unlock();
+        }
+        if has_posting_lists && let Some(guard) = &guard {
+            // The entry of a row in a posting list holds its vector, and is overwritten. If a write from which this one follows fails, the
+            // row keeps the vector that the entry must still have.
+            guard.confirm(&context.store).await?;
         }
         Box::pin(write_ops(context, cluster, far, true, context.deadline())).await?;
     }

@@ -227,6 +227,12 @@ impl WriteSet {
             .collect()
     }
 
+    /// Returns true if a row has an index with posting lists.
+    pub(crate) fn have_posting_lists(&self) -> bool {
+        let mut indexes = self.rows.iter().flat_map(|write| &write.table.indexes);
+        indexes.any(|index| index.has_posting_lists)
+    }
+
     /// Returns the writes divided by the tablets that `tablet` returns for their tokens, each part with one of its tokens.
     pub(crate) fn by_tablet(self, tablet: impl Fn(i64) -> i64) -> Vec<(i64, WriteSet)> {
         let is_uncaptured = self.is_uncaptured;
