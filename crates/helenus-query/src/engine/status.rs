@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use futures::future::BoxFuture;
 use helenus_cql::error::CqlError;
 use helenus_cql::value::text::from_string;
 use helenus_row::murmur3_token;
@@ -68,22 +69,28 @@ impl Engine {
     ///
     /// # Errors
     /// The statement is refused.
-    pub async fn reported_rows(self: &Arc<Self>, table: ReportedTable) -> Result<Vec<String>, CqlError> {
-        let text = format!("SELECT JSON * FROM {}", table.full_name());
-        let planned = Arc::new(self.plan(None, &self.parse(&text)?)?);
-        let (client, parameters) = (ClientState::default(), QueryParameters::default());
-        let frame = ClientFrame::from(&parameters);
-        let run = self.run(&client, None, Source::Text(&text), &planned, frame);
-        let Response::Rows(rows) = run.await?.response else {
-            return Ok(Vec::new());
-        };
-        let cells = rows
-            .content
-            .iter()
-            .filter_map(|row| row.into_iter().next().flatten());
-        Ok(cells
-            .map(|json| String::from_utf8_lossy(&json).into_owned())
-            .collect())
+    pub fn reported_rows(
+        self: &Arc<Self>,
+        table: ReportedTable,
+    ) -> BoxFuture<'_, Result<Vec<String>, CqlError>> {
+        // The type of the future that runs any statement is too deep for the callers' compilation.
+        Box::pin(async move {
+            let text = format!("SELECT JSON * FROM {}", table.full_name());
+            let planned = Arc::new(self.plan(None, &self.parse(&text)?)?);
+            let (client, parameters) = (ClientState::default(), QueryParameters::default());
+            let frame = ClientFrame::from(&parameters);
+            let run = self.run(&client, None, Source::Text(&text), &planned, frame);
+            let Response::Rows(rows) = run.await?.response else {
+                return Ok(Vec::new());
+            };
+            let cells = rows
+                .content
+                .iter()
+                .filter_map(|row| row.into_iter().next().flatten());
+            Ok(cells
+                .map(|json| String::from_utf8_lossy(&json).into_owned())
+                .collect())
+        })
     }
 
     /// Returns the token of a partition whose key is given as text (Cassandra's `StorageService.getNaturalEndpoints`). Components of a
