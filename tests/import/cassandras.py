@@ -37,10 +37,12 @@ SETTINGS = {
     "endpoint_snitch": "SimpleSnitch", "start_native_transport": "true", "storage_port": 7000, "auto_snapshot": "false",
     "commitlog_sync": "periodic",
 }
+# Limits that a busy machine exceeds otherwise. A write that timed out may have been applied or not.
+TIMEOUTS = ("read_request", "range_request", "write_request", "counter_write_request", "cas_contention", "truncate_request")
 NEW_NAMES = {"commitlog_sync_period": "10000ms", "materialized_views_enabled": "true", "user_defined_functions_enabled": "true",
-             "column_index_size": "4KiB"}
+             "column_index_size": "4KiB", **{f"{name}_timeout": "60000ms" for name in TIMEOUTS}}
 OLD_NAMES = {"commitlog_sync_period_in_ms": 10000, "enable_materialized_views": "true", "enable_user_defined_functions": "true",
-             "column_index_size_in_kb": 4}
+             "column_index_size_in_kb": 4, **{f"{name}_timeout_in_ms": 60000 for name in TIMEOUTS}}
 
 
 class Release:

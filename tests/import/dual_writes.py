@@ -1,4 +1,4 @@
-"""A load whose writes all go to two clusters, with the timestamps of the client."""
+"""A load whose writes go to two clusters or one, with the timestamps of the client."""
 
 import random
 import threading
@@ -55,7 +55,9 @@ def statements():
 
 
 class DualWrites:
-    """Threads that write to Cassandra, and then the same to Helenus. Both must succeed. `with_counters` chooses the clusters that get increments."""
+    """Threads that write to Cassandra, and then the same to Helenus. Both must succeed. In `…_at`, 0 is Cassandra and 1 is Helenus.
+
+    Each thread also writes a customer of its own, and reads it back. No other thread writes that row, so the result must be what was written."""
 
     def __init__(self, cassandra, node, seed, threads=4):
         options = {"protocol_version": 4}
@@ -65,12 +67,14 @@ class DualWrites:
             session.default_timeout = 10
         self.statements = [(weight, values, [self._prepared(session, text) for session in self.sessions], text) for weight, text, values in statements()]
         self.increments = [self._prepared(session, "UPDATE visits SET count = count + ? WHERE page = ? AND day = ?") for session in self.sessions]
+        self.reads = [self._prepared(session, "SELECT name FROM customers WHERE id = ?") for session in self.sessions]
+        self.written, self.read = [0, 1], 0
         self.counted = self.sessions[:1]
         self.counters_lock = threading.Lock()
         self.done, self.repeated, self.errors = 0, 0, []
         self.lock, self.ended = threading.Lock(), threading.Event()
         self.last_us = 0
-        self.threads = [threading.Thread(target=self._run, args=(random.Random(seed * 1000 + n),), daemon=True) for n in range(threads)]
+        self.threads = [threading.Thread(target=self._run, args=(n, random.Random(seed * 1000 + n)), daemon=True) for n in range(threads)]
 
     def _prepared(self, session, text):
         prepared = session.prepare(text)
@@ -94,6 +98,14 @@ class DualWrites:
         with self.counters_lock:
             self.counted = [self.sessions[number] for number in clusters]
 
+    def write_at(self, *clusters):
+        """Sends writes to these clusters from now on."""
+        self.written = list(clusters)
+
+    def read_at(self, cluster):
+        """Reads from this cluster from now on."""
+        self.read = cluster
+
     def end(self):
         """Ends the load when the writes in flight have succeeded."""
         self.ended.set()
@@ -107,11 +119,14 @@ class DualWrites:
             self.last_us = max(self.last_us + 1, time.time_ns() // 1000)
             return self.last_us
 
-    def _run(self, chance):
+    def _run(self, number, chance):
         try:
             while not self.ended.is_set():
-                if chance.random() < 0.1:
+                kind = chance.random()
+                if kind < 0.1:
                     self._increment(chance)
+                elif kind < 0.2:
+                    self._write_and_read(CUSTOMERS + number, chance)
                 else:
                     self._write(chance)
                 with self.lock:
@@ -121,9 +136,19 @@ class DualWrites:
 
     def _write(self, chance):
         [(_, values, prepared, text)] = chance.choices(self.statements, [each[0] for each in self.statements])
-        bound = with_timestamp(text, values(chance), self.timestamp())
-        for session, statement in zip(self.sessions, prepared):
-            self._until_written(lambda: session.execute(statement, bound))
+        self._execute(prepared, with_timestamp(text, values(chance), self.timestamp()))
+
+    def _write_and_read(self, customer, chance):
+        _, _, prepared, _ = self.statements[0]
+        name, read = f"customer {chance.random()}", self.read
+        self._execute(prepared, (customer, name, None, None, self.timestamp()))
+        result = self._until_written(lambda: self.sessions[read].execute(self.reads[read], (customer,)))
+        assert result.one().name == name, (customer, name, result.one())
+
+    def _execute(self, prepared, bound):
+        """Executes a statement at each cluster that gets writes, until it succeeds."""
+        for cluster in self.written:
+            self._until_written(lambda: self.sessions[cluster].execute(prepared[cluster], bound))
 
     def _increment(self, chance):
         """Sends an increment, which is not repeated. So its clusters must all be up when there are two."""
