@@ -85,6 +85,8 @@ def test_log_has_what_was_acknowledged(cluster):
     third.kill()
     third.start()
     writes(300)
+    # Three nodes have four tablets each. One node alone keeps eight.
+    helenus.wait_until(lambda: tablets() >= 12, 120, "all tablets are split")
     split = tablets()
     for node in (second, third):
         assert node.terminate(120) == 0, node.log(60)
