@@ -193,9 +193,7 @@ impl Engine {
             result
         })
     }
-}
 
-impl Engine {
     async fn run_again(
         self: &Arc<Self>,
         relayed: &Relayed,

@@ -121,8 +121,8 @@ connection_args!(
 );
 
 impl CompareArgs {
-    /// Returns true for a table that the options select. Without any, tables of the system and of replications are left out. Logs of captured changes, which
-    /// differ in all clusters, are compared only if they are named.
+    /// Returns true for a table that the options select. Without any, tables of the system and of replications are left out. Logs of captured
+    /// changes, which differ in all clusters, are compared only if they are named.
     pub fn is_wanted(&self, name: &TableName) -> bool {
         let is_of_system = name.keyspace.starts_with("system") || name.keyspace == STATE_KEYSPACE;
         let is_named = self.tables.table.iter().any(|given| name.is_given_as(given));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytes::Bytes;
-use helenus_cql::value::uuid::{from_ticks, ticks_at_micros};
+use helenus_cql::value::uuid::{from_ticks, ticks, ticks_at_micros};
 
 use super::changes::{Changes, LogRow, Position};
 use super::plan::TablePlan;
@@ -154,8 +154,7 @@ impl FollowJob {
         self.newest_us = self.newest_us.max(until_us);
         self.settled_at = Some(Instant::now());
         let until = from_ticks(ticks_at_micros(until_us), LAST_OF_TIME);
-        self.sent
-            .retain(|(time, _)| time_order(*time) > time_order(until));
+        self.sent.retain(|(time, _)| ticks(*time) > ticks(until));
         let shared = worker.shared;
         let Some(table) = shared.tables.get(self.table) else {
             return Ok(());
@@ -236,9 +235,4 @@ fn last_of(time_us: i64) -> Bytes {
     const TIME_US_MAX: i64 = 103_072_857_660_684_697;
     let ticks = ticks_at_micros(time_us.clamp(0, TIME_US_MAX)).saturating_add(9);
     Bytes::copy_from_slice(&from_ticks(ticks, LAST_OF_TIME).to_be_bytes())
-}
-
-/// Returns a number by which `timeuuid` values are ordered by their time.
-fn time_order(time: u128) -> i64 {
-    helenus_cql::value::uuid::ticks(time)
 }
