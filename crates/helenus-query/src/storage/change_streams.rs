@@ -10,12 +10,13 @@
 //!
 //! A generation is forgotten at the next change of the document, once the changes in its streams have expired in all logs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
 use helenus_row::{TokenRange, key_with_token, murmur3_token};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::shared_document::SharedDocument;
@@ -27,7 +28,7 @@ const DOCUMENT: &str = "cdc-generations";
 /// Time from the record of a generation to its beginning, in ms. It exceeds the difference of the nodes' clocks.
 const AHEAD_MS: i64 = 1_000;
 
-/// Maximum difference between a write's timestamp and the node's clock, in µs, with which the change has the write's timestamp as its time.
+/// Maximum difference between a write's timestamp and the node's clock, in µs, with which the change may have the write's timestamp as its time.
 /// Readers wait longer than that before they consider a time complete.
 const TOLERANCE_US: u64 = 5_000_000;
 
@@ -135,32 +136,63 @@ impl Generations {
 #[derive(Debug)]
 pub(crate) struct ChangeStreams {
     pub(super) generations: SharedDocument<Generations>,
-    /// Last time that was assigned to a change because its write's timestamp could not be used.
-    last_us: AtomicI64,
+    assigned: AssignedTimes,
 }
 
 impl Default for ChangeStreams {
     fn default() -> ChangeStreams {
         ChangeStreams {
             generations: SharedDocument::new(DOCUMENT),
-            last_us: AtomicI64::default(),
+            assigned: AssignedTimes::default(),
         }
     }
 }
 
+/// Times in µs that were assigned to changes because the timestamps of their writes could not be used.
+#[derive(Debug, Default)]
+struct AssignedTimes {
+    /// The newest time in all streams. A write with a later timestamp needs no look at its stream.
+    newest_us: AtomicI64,
+    /// The newest time in each stream, by the stream's range. Streams whose time is too old to matter may be missing.
+    by_stream: Mutex<BTreeMap<TokenRange, i64>>,
+}
+
+impl AssignedTimes {
+    /// Returns true if no time up to that of the write was assigned in the stream.
+    fn precede(&self, range: TokenRange, write_us: i64) -> bool {
+        write_us > self.newest_us.load(Ordering::Acquire)
+            || self
+                .by_stream
+                .lock()
+                .get(&range)
+                .is_none_or(|last| *last < write_us)
+    }
+
+    /// Assigns a time to a change of the stream. It is at least `earliest_us`, and later than all that were assigned there.
+    fn assign(&self, range: TokenRange, earliest_us: i64, now_us: i64) -> i64 {
+        let mut by_stream = self.by_stream.lock();
+        let time_us = match by_stream.get(&range) {
+            Some(last) => earliest_us.max(last.saturating_add(1)),
+            None => {
+                let needed_us = now_us.saturating_sub_unsigned(TOLERANCE_US);
+                by_stream.retain(|_, last| *last >= needed_us);
+                earliest_us
+            }
+        };
+        by_stream.insert(range, time_us);
+        self.newest_us.fetch_max(time_us, Ordering::Release);
+        time_us
+    }
+}
+
 impl ChangeStreams {
-    /// Returns the time of a change, in µs since 1970. It is the timestamp of the write if that is near the node's clock, and not before
-    /// `since_us`. Otherwise it is a new time of the node's clock.
-    pub(crate) fn time_us(&self, write_us: i64, now_us: i64, since_us: i64) -> i64 {
-        if write_us >= since_us && write_us.abs_diff(now_us) <= TOLERANCE_US {
-            return write_us;
-        }
-        let next = |last: i64| now_us.max(since_us).max(last.saturating_add(1));
-        match self
-            .last_us
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)))
-        {
-            Ok(last) | Err(last) => next(last),
+    /// Returns the time of a change in a stream that begins at `since_us`, in µs since 1970. It is the timestamp of the write if that is near
+    /// the node's clock, and later than the times that were assigned in the stream. Otherwise a time of the node's clock is assigned.
+    pub(crate) fn time_us(&self, range: TokenRange, write_us: i64, now_us: i64, since_us: i64) -> i64 {
+        let is_usable = write_us >= since_us && write_us.abs_diff(now_us) <= TOLERANCE_US;
+        match is_usable && self.assigned.precede(range, write_us) {
+            true => write_us,
+            false => self.assigned.assign(range, now_us.max(since_us), now_us),
         }
     }
 }

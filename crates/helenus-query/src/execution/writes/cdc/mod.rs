@@ -109,6 +109,7 @@ impl WriteSet {
             return Ok(());
         };
         let changes = PartitionChanges::of(writes)?;
+        let streams = &context.change_streams;
         let stream = context.change_stream(writes.partition.token).await?;
         let now_us = context.clock.now_us();
         let mut images = match table.has_images {
@@ -118,7 +119,7 @@ impl WriteSet {
         let since_us = stream.since_us.max(table.options.cdc.since_us);
         let digest = writes.digest();
         for (at, (write_us, group)) in changes.by_time.iter().enumerate() {
-            let time_us = context.change_streams.time_us(*write_us, now_us, since_us);
+            let time_us = streams.time_us(stream.range, *write_us, now_us, since_us);
             let digest = digest.wrapping_add((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let mut rows = LogRows::new(writes, log, &stream.key, now_us, (*write_us, time_us, digest))?;
             if let Some(images) = &mut images {
