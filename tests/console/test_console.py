@@ -14,6 +14,7 @@ import pytest
 import helenus
 import minio as minio_server
 from browser import Browser
+from replicating import KEYSPACE, Replicator
 
 pytestmark = pytest.mark.process
 
@@ -263,6 +264,29 @@ def test_slow_statements_are_shown_with_their_stages(busy, browser):
     shown = lambda: [float(text.split()[0]) * (1000 if text.endswith(" s") else 1) for text in browser.texts("tbody td:nth-child(2)")]
     browser.wait(lambda: shown() and shown() == sorted(shown(), reverse=True) and abs(shown()[0] - longest) <= 0.06 + longest / 100, "the longest first")
     assert browser.complaints() == []
+
+
+def test_replicated_tables_are_shown_with_their_lag(busy, browser, tmp_path):
+    browser.open(busy, "replication")
+    browser.wait(lambda: "Nothing is replicated" in browser.text("main"), "a cluster without replication")
+    session = busy.connect()
+    session.execute("CREATE TABLE shop.orders (id int PRIMARY KEY, v int) WITH cdc = true")
+    target = helenus.Node(tmp_path / "target").start()
+    try:
+        target.connect().execute(KEYSPACE.replace("KEYSPACE k", "KEYSPACE shop"))
+        with Replicator(busy, target, tmp_path, "--table", "shop.orders") as replicator:
+            for number in range(100):
+                session.execute("INSERT INTO shop.orders (id, v) VALUES (%s, 1)", (number,))
+            replicator.wait_caught_up(session, "shop.orders")
+            cells = lambda: browser.texts("tbody td")
+            browser.wait(lambda: cells()[:3] == [replicator.name, "shop.orders", "following"] and re.search(r"[\d.]+ m?s", cells()[5]), "the table and its lag")
+            assert re.match(r"(\d+) of \1$", cells()[3]) and re.match(r"20\d\d-", cells()[4]) and cells()[7] == "1", cells()
+            session.execute("ALTER TABLE shop.orders DROP v")
+            browser.wait(lambda: cells()[2].startswith("stopped: "), "the reason")
+        assert browser.complaints() == []
+    finally:
+        target.close()
+        session.execute("DROP TABLE shop.orders")
 
 
 def test_nodes_of_one_machine_are_distinct(busy, browser):

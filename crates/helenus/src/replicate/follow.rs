@@ -16,6 +16,7 @@ use helenus_cql::value::uuid::{from_ticks, ticks, ticks_at_micros};
 use super::changes::{Changes, LogRow, Position};
 use super::plan::TablePlan;
 use super::shared::Phase;
+use super::state::Reached;
 use super::target::Batch;
 use super::worker::{Next, Worker};
 use crate::table_reading::RangeScan;
@@ -33,6 +34,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 const SENT_MAX: usize = 1_000_000;
 /// Time by which changes of a stream may be newer than its end.
 const CLOCK_SKEW_US: i64 = 10_000_000;
+/// Newest whole microsecond of a `timeuuid`, in the year 5236, in µs since 1970. A `timeuuid` has 60 bits of ticks of 100 ns.
+const TIME_US_MAX: i64 = 103_072_857_660_684_696;
 /// Lower 64 bits of the greatest `timeuuid` of a time.
 const LAST_OF_TIME: u64 = 0x7F7F_7F7F_7F7F_7F7F;
 
@@ -52,7 +55,10 @@ pub struct FollowJob {
     settled_at: Option<Instant>,
     pause: Duration,
     window_us: i64,
+    /// Rows of the log that were sent.
     rows: u64,
+    /// Value of `rows` when `until_us` was last advanced.
+    rows_before: u64,
 }
 
 /// Returns true for a stream that has ended, and whose changes were all sent.
@@ -78,6 +84,7 @@ impl FollowJob {
             pause: PAUSE,
             window_us: WINDOW_US,
             rows: 0,
+            rows_before: 0,
         }
     }
 
@@ -135,8 +142,8 @@ impl FollowJob {
         let sent = self.send(worker, plan, (self.until_us, to_us))?;
         self.sent.clear();
         if worker.is_current(self.table, plan)? {
-            self.reach(worker, to_us)?;
             worker.shared.completed(self.table, &self.stream, to_us);
+            self.reach(worker, to_us)?;
             self.window_us = match sent {
                 0 => self.window_us.saturating_mul(2),
                 _ => WINDOW_US,
@@ -150,20 +157,28 @@ impl FollowJob {
 
     /// Notes that all changes up to a time were sent.
     fn reach(&mut self, worker: &mut Worker<'_>, until_us: i64) -> Result<()> {
+        let shared = worker.shared;
+        let passed_s = until_us.saturating_sub(self.until_us).max(1) as f64 / 1e6;
+        let rows_per_s = (self.rows - self.rows_before) as f64 / passed_s;
+        shared.set_rate(self.table, &self.stream, rows_per_s);
+        self.rows_before = self.rows;
         self.until_us = until_us;
         self.newest_us = self.newest_us.max(until_us);
         self.settled_at = Some(Instant::now());
         let until = from_ticks(ticks_at_micros(until_us), LAST_OF_TIME);
         self.sent.retain(|(time, _)| ticks(*time) > ticks(until));
-        let shared = worker.shared;
         let Some(table) = shared.tables.get(self.table) else {
             return Ok(());
         };
-        let lag_s = shared.lag_s(self.table, &self.stream);
-        let reached = (until_us, lag_s, self.rows);
+        let reached = Reached {
+            until_us,
+            lag_s: shared.lag(self.table, &self.stream).seconds,
+            rows_per_s,
+            rows: self.rows,
+        };
         shared
             .state
-            .reach(&mut worker.source, &table.name, &self.stream, reached)
+            .reach(&mut worker.source, &table.name, &self.stream, &reached)
     }
 
     /// Returns when the stream is due again. `ends_at_us` is the time up to which a table that stops is followed.
@@ -231,8 +246,10 @@ impl FollowJob {
 
 /// Returns the greatest `timeuuid` of a time in µs since 1970, serialized.
 fn last_of(time_us: i64) -> Bytes {
-    /// Greatest time of a `timeuuid`, in the year 5236.
-    const TIME_US_MAX: i64 = 103_072_857_660_684_697;
     let ticks = ticks_at_micros(time_us.clamp(0, TIME_US_MAX)).saturating_add(9);
     Bytes::copy_from_slice(&from_ticks(ticks, LAST_OF_TIME).to_be_bytes())
 }
+
+#[cfg(test)]
+#[path = "follow_tests.rs"]
+mod tests;

@@ -16,6 +16,7 @@ use super::queue::Queue;
 use super::shared::{Phase, Shared};
 
 const LAG: &str = "helenus_replication_lag_seconds";
+const LAG_ROWS: &str = "helenus_replication_lag_rows";
 const SENT: &str = "helenus_replication_rows_sent_total";
 const COPIED: &str = "helenus_replication_rows_copied_total";
 const RANGES_LEFT: &str = "helenus_replication_copy_ranges_left";
@@ -30,6 +31,10 @@ pub fn serve(address: SocketAddr) -> Result<()> {
     describe_gauge!(
         LAG,
         "Age in seconds of the oldest change that may not be sent yet, by table"
+    );
+    describe_gauge!(
+        LAG_ROWS,
+        "Rows of the log that wait to be sent, by table, estimated from the rate of the changes that were sent last"
     );
     describe_counter!(SENT, "Rows of the log that this process has sent, by table");
     describe_counter!(COPIED, "Rows that this process has copied, by table");
@@ -68,8 +73,9 @@ pub fn record_until_end(shared: &Shared, queue: &Queue) {
 fn record(shared: &Shared, queue: &Queue) {
     for (position, table) in shared.tables.iter().enumerate() {
         let name = table.name.to_string();
-        if let Some(lag_s) = shared.lag_of_table_s(position) {
-            gauge!(LAG, "table" => name.clone()).set(lag_s);
+        if let Some(lag) = shared.lag_of_table(position) {
+            gauge!(LAG, "table" => name.clone()).set(lag.seconds);
+            gauge!(LAG_ROWS, "table" => name.clone()).set(lag.rows.round());
         }
         counter!(SENT, "table" => name.clone()).absolute(table.rows_sent());
         counter!(COPIED, "table" => name.clone()).absolute(table.rows_copied());

@@ -106,6 +106,33 @@ impl TableWork {
     }
 }
 
+/// The distance of a target from its source.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Lag {
+    /// Age in seconds of the oldest change that may not be sent.
+    pub seconds: f64,
+    /// Rows of the log that wait to be sent. The number is estimated from the rate of the changes that were sent last.
+    pub rows: f64,
+}
+
+/// The progress of a stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct StreamProgress {
+    /// The time at which the last complete pass began, in µs since 1970.
+    completed_us: i64,
+    rows_per_s: f64,
+}
+
+impl StreamProgress {
+    fn lag(self, now_us: i64) -> Lag {
+        let seconds = now_us.saturating_sub(self.completed_us).max(0) as f64 / 1e6;
+        Lag {
+            seconds,
+            rows: seconds * self.rows_per_s,
+        }
+    }
+}
+
 /// State that the threads share.
 pub struct Shared {
     pub state: State,
@@ -120,8 +147,8 @@ pub struct Shared {
     clock_us: AtomicI64,
     /// Version of the source's schema for which the plans are made.
     schema_version: Mutex<Option<Bytes>>,
-    /// The times at which complete passes of streams began, by table and stream, in µs since 1970.
-    completed: Mutex<HashMap<(usize, Bytes), i64>>,
+    /// The progress of streams, by table and stream.
+    progress: Mutex<HashMap<(usize, Bytes), StreamProgress>>,
     /// The ends of streams that have ended.
     ends: Mutex<HashMap<Bytes, i64>>,
 }
@@ -145,7 +172,7 @@ impl Shared {
             tables,
             clock_us: AtomicI64::new(0),
             schema_version: Mutex::new(None),
-            completed: Mutex::new(HashMap::new()),
+            progress: Mutex::new(HashMap::new()),
             ends: Mutex::new(HashMap::new()),
         }
     }
@@ -170,28 +197,43 @@ impl Shared {
         *self.schema_version.lock() = version;
     }
 
-    /// Notes that a pass has sent all changes of a stream that were visible at a time.
+    /// Notes that a pass has sent all changes of a stream that were visible at a time, in µs since 1970.
     pub fn completed(&self, table: usize, stream: &Bytes, time_us: i64) {
-        self.completed.lock().insert((table, stream.clone()), time_us);
+        let mut progress = self.progress.lock();
+        progress.entry((table, stream.clone())).or_default().completed_us = time_us;
     }
 
-    /// Forgets the lag of a stream that this process does not follow any more.
+    /// Notes the rate of a stream's changes, in rows of the log a second.
+    pub fn set_rate(&self, table: usize, stream: &Bytes, rows_per_s: f64) {
+        let mut progress = self.progress.lock();
+        // A stream without a complete pass has no lag yet.
+        if let Some(progress) = progress.get_mut(&(table, stream.clone())) {
+            progress.rows_per_s = rows_per_s;
+        }
+    }
+
+    /// Forgets the progress of a stream that this process does not follow any more.
     pub fn forget(&self, table: usize, stream: &Bytes) {
-        self.completed.lock().remove(&(table, stream.clone()));
+        self.progress.lock().remove(&(table, stream.clone()));
     }
 
-    /// Returns the lag of a stream in seconds.
-    pub fn lag_s(&self, table: usize, stream: &Bytes) -> f64 {
-        let completed = self.completed.lock().get(&(table, stream.clone())).copied();
-        completed.map_or(0.0, |time_us| seconds(self.now_us() - time_us))
+    /// Returns the lag of a stream. Zero before its first complete pass.
+    pub fn lag(&self, table: usize, stream: &Bytes) -> Lag {
+        let progress = self.progress.lock().get(&(table, stream.clone())).copied();
+        progress.map_or_else(Lag::default, |progress| progress.lag(self.now_us()))
     }
 
-    /// Returns the greatest lag of a table's streams in seconds. `None` if this process follows none of them.
-    pub fn lag_of_table_s(&self, table: usize) -> Option<f64> {
-        let completed = self.completed.lock();
-        let of_table = completed.iter().filter(|((of, _), _)| *of == table);
-        let oldest = of_table.map(|(_, time_us)| *time_us).min()?;
-        Some(seconds(self.now_us() - oldest))
+    /// Returns the lag of a table: the greatest time of its streams, and the rows of all. `None` if this process follows none of them.
+    pub fn lag_of_table(&self, table: usize) -> Option<Lag> {
+        let now_us = self.now_us();
+        let progress = self.progress.lock();
+        let of_table = progress.iter().filter(|((of, _), _)| *of == table);
+        of_table
+            .map(|(_, progress)| progress.lag(now_us))
+            .reduce(|all, one| Lag {
+                seconds: all.seconds.max(one.seconds),
+                rows: all.rows + one.rows,
+            })
     }
 
     /// Returns the end of a stream. `None` for a current one.
@@ -204,11 +246,11 @@ impl Shared {
     }
 }
 
-fn seconds(time_us: i64) -> f64 {
-    time_us.max(0) as f64 / 1e6
-}
-
 fn local_us() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+#[path = "shared_tests.rs"]
+mod tests;

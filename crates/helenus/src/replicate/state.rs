@@ -23,7 +23,7 @@ const SCHEMA: [&str; 5] = [
     "CREATE TABLE IF NOT EXISTS helenus_replication.tables (name text, table_name text, start_us bigint, ranges int, copied set<int>, \
      stopped text, PRIMARY KEY (name, table_name)) WITH comment = 'tables of a replication, and the copied ranges of tokens'",
     "CREATE TABLE IF NOT EXISTS helenus_replication.streams (name text, table_name text, stream blob, sent_until_us bigint, lag_s double, \
-     rows bigint, PRIMARY KEY (name, table_name, stream)) WITH comment = 'streams of changes: sent_until_us is where another process goes on'",
+     rows_per_s double, rows bigint, PRIMARY KEY (name, table_name, stream)) WITH comment = 'streams of changes: sent_until_us is where another process goes on'",
     "CREATE TABLE IF NOT EXISTS helenus_replication.workers (name text, worker text, PRIMARY KEY (name, worker)) \
      WITH comment = 'processes that are alive'",
     "CREATE TABLE IF NOT EXISTS helenus_replication.leases (name text, slot int, owner text, PRIMARY KEY (name, slot)) \
@@ -46,6 +46,18 @@ pub struct TableState {
     pub ranges: i32,
     /// Ranges that are copied.
     pub copied: BTreeSet<i32>,
+}
+
+/// The progress of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reached {
+    /// Time up to which all changes were sent, in µs since 1970.
+    pub until_us: i64,
+    pub lag_s: f64,
+    /// Rows of the log a second, when they were sent last.
+    pub rows_per_s: f64,
+    /// Rows of the log that this process has sent.
+    pub rows: u64,
 }
 
 impl State {
@@ -160,26 +172,26 @@ impl State {
         Ok(rows.iter().filter_map(stream).collect())
     }
 
-    /// Notes the time up to which a stream was sent, its lag, and the number of rows of the log that this process has sent.
+    /// Notes how far a stream was sent.
     pub fn reach(
         &self,
         session: &mut NodeSession,
         table: &TableName,
         stream: &Bytes,
-        (until_us, lag_s, rows): (i64, f64, u64),
+        reached: &Reached,
     ) -> Result<()> {
-        let lag_s = Bytes::copy_from_slice(&lag_s.to_be_bytes());
-        let rows = bigint(i64::try_from(rows).unwrap_or(i64::MAX));
         let values = [
             text(&self.name),
             text(&table.to_string()),
             stream.clone(),
-            bigint(until_us),
-            lag_s,
-            rows,
+            bigint(reached.until_us),
+            double(reached.lag_s),
+            double(reached.rows_per_s),
+            bigint(i64::try_from(reached.rows).unwrap_or(i64::MAX)),
         ];
         session.execute(
-            "INSERT INTO helenus_replication.streams (name, table_name, stream, sent_until_us, lag_s, rows) VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO helenus_replication.streams (name, table_name, stream, sent_until_us, lag_s, rows_per_s, rows) \
+             VALUES (?, ?, ?, ?, ?, ?, ?)",
             &values.map(BoundValue::Set),
         )?;
         Ok(())
@@ -207,6 +219,11 @@ pub fn int(value: i32) -> Bytes {
 
 /// Returns a serialized bigint.
 pub fn bigint(value: i64) -> Bytes {
+    Bytes::copy_from_slice(&value.to_be_bytes())
+}
+
+/// Returns a serialized double.
+fn double(value: f64) -> Bytes {
     Bytes::copy_from_slice(&value.to_be_bytes())
 }
 

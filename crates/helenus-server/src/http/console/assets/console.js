@@ -426,6 +426,66 @@ async function slowStatements(show) {
       + "log: until it is on disk; read: for blocks of files; owner: for the node that owns the partition; run: computing, and waiting for a core."), rows));
 }
 
+/* ---- Replication ---- */
+
+const STATE = "helenus_replication";
+/* Seconds after which a report is old: its process has died, or one of the clusters is away. */
+const REPORT_AGE_MAX_S = 30;
+
+const hasReplication = async () =>
+  (await rowsOf(`SELECT table_name FROM system_schema.tables WHERE keyspace_name = '${STATE}'`)).some((row) => row.table_name === "streams");
+/* Streams of the newest generation, in one text. */
+async function currentStreams() {
+  const found = await rowsOf("SELECT time, streams FROM system_distributed.cdc_streams_descriptions_v2");
+  return found.reduce((newest, row) => (row.time > newest.time ? row : newest), { time: "", streams: "" }).streams;
+}
+/* The seconds and rows by which a stream is behind. */
+function lagOf(stream, nowMs) {
+  const age = nowMs / 1000 - Number(stream.reported_us) / 1e6;
+  const seconds = Number(stream.lag_s) + (age > REPORT_AGE_MAX_S ? age : 0);
+  return { seconds, rows: seconds * Number(stream.rows_per_s) };
+}
+/* The streams of a replicated table that have not ended. */
+async function streamsOf(row, current) {
+  const text = (value) => `'${value.replaceAll("'", "''")}'`;
+  const found = await rowsOf(`SELECT stream, sent_until_us, lag_s, rows_per_s, writetime(lag_s) AS reported_us FROM ${STATE}.streams `
+    + `WHERE name = ${text(row.name)} AND table_name = ${text(row.table_name)}`);
+  return found.filter((stream) => current.includes(stream.stream));
+}
+function stateOf(row) {
+  if (row.stopped) return `stopped: ${row.stopped}`;
+  if (row.copied < row.ranges) return "copying";
+  return row.isFollowed ? "following" : "beginning";
+}
+/* A replicated table with the figures of its streams. */
+function withFigures(row, streams, nowMs) {
+  const lags = streams.map((stream) => lagOf(stream, nowMs));
+  const untilMs = Math.min(...streams.map((stream) => Number(stream.sent_until_us) / 1000));
+  return {
+    ...row, ranges: Number(row.ranges), copied: JSON.parse(row.copied || "[]").length, isFollowed: streams.length > 0,
+    until: streams.length > 0 ? new Date(untilMs).toISOString().slice(0, 19).replace("T", " ") : "–",
+    seconds: Math.max(0, ...lags.map((lag) => lag.seconds)), waiting: lags.reduce((sum, lag) => sum + lag.rows, 0),
+  };
+}
+async function replication(show) {
+  if (!(await hasReplication())) {
+    return show(panel("Replication", note("Nothing is replicated from this cluster. helenus replicate sends tables and their changes to another one.")));
+  }
+  const [tables, workers, current, now] = await Promise.all([
+    rowsOf(`SELECT name, table_name, ranges, copied, stopped FROM ${STATE}.tables`), rowsOf(`SELECT name, worker FROM ${STATE}.workers`),
+    currentStreams(), rowsOf("SELECT toUnixTimestamp(now()) AS ms FROM system.local"),
+  ]);
+  const nowMs = Date.parse(now[0].ms);
+  const rows = await Promise.all(tables.map(async (row) => withFigures(row, await streamsOf(row, current), nowMs)));
+  const ifFollowed = (value) => (row) => (row.isFollowed ? value(row) : "–");
+  return show(panel("Replication", note("The tables that helenus replicate sends from this cluster. Everything up to the time in “Sent up to” was sent for certain; that time trails by the settle time. "
+    + "Rows that wait are estimated from the rate of the last changes."),
+  table([["To", (row) => row.name], ["Table", (row) => row.table_name], ["State", stateOf],
+    ["Copied", (row) => (row.ranges > 0 ? `${row.copied} of ${row.ranges}` : "not wanted"), true], ["Sent up to (UTC)", (row) => row.until],
+    ["Lag", ifFollowed((row) => shown(1000 * row.seconds, "ms")), true], ["Rows that wait", ifFollowed((row) => shown(Math.round(row.waiting))), true],
+    ["Processes", (row) => workers.filter((worker) => worker.name === row.name).length, true]], rows, "No table is replicated.")));
+}
+
 /* ---- Schema ---- */
 
 async function schema(show) {
@@ -487,6 +547,7 @@ async function prompt(show) {
 const SECTIONS = [
   ["overview", "Overview", overview, true], ["charts", "Charts", charts, true], ["tables", "Tables", tables, true],
   ["partitions", "Partitions", partitions, true], ["slow", "Slow statements", slowStatements, true],
+  ["replication", "Replication", replication, true],
   ["clients", "Clients", view("clients", "Connected clients", "This node does not report its clients."), true],
   ["schema", "Schema", schema, false],
   ["settings", "Settings", view("settings", "Settings", "This node does not report its settings.", true), false],
