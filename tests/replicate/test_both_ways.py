@@ -171,6 +171,7 @@ class Faults:
         assert not self.errors
 
 
+@pytest.mark.timeout(0)
 def test_clusters_converge_through_kills(nodes, tmp_path, request):
     seed = request.config.getoption("--seed") or random.randrange(1 << 30)
     chance = random.Random(seed)
