@@ -15,7 +15,7 @@ use helenus_cql::value::uuid::{from_ticks, ticks, ticks_at_micros};
 
 use super::changes::{Changes, LogRow, Position};
 use super::plan::TablePlan;
-use super::shared::Phase;
+use super::shared::{Phase, Shared};
 use super::state::Reached;
 use super::target::Batch;
 use super::worker::{Next, Worker};
@@ -59,6 +59,8 @@ pub struct FollowJob {
     rows: u64,
     /// Value of `rows` when `until_us` was last advanced.
     rows_before: u64,
+    /// Greatest lag in seconds since `until_us` was last advanced.
+    lag_s: f64,
 }
 
 /// Returns true for a stream that has ended, and whose changes were all sent.
@@ -85,6 +87,7 @@ impl FollowJob {
             window_us: WINDOW_US,
             rows: 0,
             rows_before: 0,
+            lag_s: 0.0,
         }
     }
 
@@ -119,7 +122,7 @@ impl FollowJob {
         }
         let after_us = self.until_us.max(self.newest_us.min(now_us) - OVERLAP_US);
         let sent = self.send(worker, &plan, (after_us, i64::MAX))?;
-        shared.completed(self.table, &self.stream, now_us);
+        self.complete(shared, now_us);
         self.pause = match sent {
             0 => (self.pause * 2).min(PAUSE_MAX),
             _ => PAUSE,
@@ -142,7 +145,7 @@ impl FollowJob {
         let sent = self.send(worker, plan, (self.until_us, to_us))?;
         self.sent.clear();
         if worker.is_current(self.table, plan)? {
-            worker.shared.completed(self.table, &self.stream, to_us);
+            self.complete(worker.shared, to_us);
             self.reach(worker, to_us)?;
             self.window_us = match sent {
                 0 => self.window_us.saturating_mul(2),
@@ -153,6 +156,13 @@ impl FollowJob {
             Next::Done => Next::Done,
             Next::After(_) => Next::After(Duration::ZERO),
         })
+    }
+
+    /// Notes that a pass has sent all changes that were visible at a time. The lag is greatest just before that.
+    fn complete(&mut self, shared: &Shared, time_us: i64) {
+        let lag = shared.lag(self.table, &self.stream);
+        self.lag_s = self.lag_s.max(lag.seconds);
+        shared.completed(self.table, &self.stream, time_us);
     }
 
     /// Notes that all changes up to a time were sent.
@@ -172,7 +182,7 @@ impl FollowJob {
         };
         let reached = Reached {
             until_us,
-            lag_s: shared.lag(self.table, &self.stream).seconds,
+            lag_s: std::mem::take(&mut self.lag_s),
             rows_per_s,
             rows: self.rows,
         };

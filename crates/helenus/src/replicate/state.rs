@@ -53,6 +53,7 @@ pub struct TableState {
 pub struct Reached {
     /// Time up to which all changes were sent, in µs since 1970.
     pub until_us: i64,
+    /// Greatest lag in seconds since the last note.
     pub lag_s: f64,
     /// Rows of the log a second, when they were sent last.
     pub rows_per_s: f64,

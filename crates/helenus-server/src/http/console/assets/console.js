@@ -462,7 +462,7 @@ function withFigures(row, streams, nowMs) {
   const lags = streams.map((stream) => lagOf(stream, nowMs));
   const untilMs = Math.min(...streams.map((stream) => Number(stream.sent_until_us) / 1000));
   return {
-    ...row, ranges: Number(row.ranges), copied: JSON.parse(row.copied || "[]").length, isFollowed: streams.length > 0,
+    ...row, ranges: Number(row.ranges), copied: JSON.parse(row.copied || "[]").length, isFollowed: streams.length > 0 && !row.stopped,
     until: streams.length > 0 ? new Date(untilMs).toISOString().slice(0, 19).replace("T", " ") : "–",
     seconds: Math.max(0, ...lags.map((lag) => lag.seconds)), waiting: lags.reduce((sum, lag) => sum + lag.rows, 0),
   };
@@ -479,7 +479,7 @@ async function replication(show) {
   const rows = await Promise.all(tables.map(async (row) => withFigures(row, await streamsOf(row, current), nowMs)));
   const ifFollowed = (value) => (row) => (row.isFollowed ? value(row) : "–");
   return show(panel("Replication", note("The tables that helenus replicate sends from this cluster. Everything up to the time in “Sent up to” was sent for certain; that time trails by the settle time. "
-    + "Rows that wait are estimated from the rate of the last changes."),
+    + "Lag is the greatest of the last seconds. Rows that wait are estimated from the rate of the last changes."),
   table([["To", (row) => row.name], ["Table", (row) => row.table_name], ["State", stateOf],
     ["Copied", (row) => (row.ranges > 0 ? `${row.copied} of ${row.ranges}` : "not wanted"), true], ["Sent up to (UTC)", (row) => row.until],
     ["Lag", ifFollowed((row) => shown(1000 * row.seconds, "ms")), true], ["Rows that wait", ifFollowed((row) => shown(Math.round(row.waiting))), true],
