@@ -1,6 +1,7 @@
 """Two clusters that follow each other: equal after concurrent writes to the same keys, also through kills, and nothing is sent in circles."""
 
 import contextlib
+import itertools
 import random
 import threading
 import time
@@ -152,7 +153,7 @@ class Faults:
         node.resume()
 
     def process(self):
-        return self.chance.choice([replicator for direction in self.directions for replicator in direction])
+        return self.chance.choice([*itertools.chain(*self.directions)])
 
     def kill_process(self):
         process = self.process()
@@ -162,13 +163,18 @@ class Faults:
 
     def end_process(self):
         process = self.process()
-        process.end()
+        if process.process.poll() is None:
+            process.end()
         process.start()
 
     def join(self):
         self.stopped.set()
         self.thread.join()
         assert not self.errors
+        for process in itertools.chain(*self.directions):
+            # A process that does not reach a cluster when it begins ends with an error. A supervisor starts it again.
+            if process.process.poll() is not None:
+                process.start()
 
 
 @pytest.mark.timeout(0)

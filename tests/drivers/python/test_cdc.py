@@ -1,5 +1,6 @@
 """Captured changes: the rows of log tables. The cases are those of ScyllaDB's documentation ("Change Data Capture"), with their documented rows."""
 
+import time
 import uuid
 
 import pytest
@@ -219,6 +220,28 @@ def test_preimages(session, table, preimage, earlier):
         (0, PRE, earlier, None, True), (1, UPDATE, None, {1: 1, 2: 2}, None),
         (0, PRE, earlier, {1: 1, 2: 2}, None), (1, UPDATE, None, {2: 3, 3: 4}, None),
     ]
+
+
+def test_repeated_writes_keep_their_preimages(session, table):
+    name = table(cdc="{'enabled': true, 'preimage': true}")
+    now_us = int(time.time() * 1e6)
+    texts = [
+        f"INSERT INTO {name} (pk, ck, v) VALUES (1, 1, 10) USING TIMESTAMP {now_us}",
+        f"UPDATE {name} USING TIMESTAMP {now_us + 1} SET v = 11 WHERE pk = 1 AND ck = 1",
+        f"DELETE FROM {name} USING TIMESTAMP {now_us + 2} WHERE pk = 1 AND ck = 1",
+        f"INSERT INTO {name} (pk, ck, v) VALUES (1, 1, 12) USING TIMESTAMP {now_us + 3}",
+        f"DELETE FROM {name} USING TIMESTAMP {now_us + 4} WHERE pk = 1",
+    ]
+    for text in texts:
+        session.execute(text)
+    columns = "cdc$time cdc$batch_seq_no cdc$operation v"
+    once = log(session, name, columns)
+    for text in texts:
+        session.execute(text)
+    assert log(session, name, columns) == once
+    # A write that is older than the rows and was never made is recorded.
+    session.execute(f"UPDATE {name} USING TIMESTAMP {now_us - 1} SET v = 9 WHERE pk = 1 AND ck = 1")
+    assert len(log(session, name, columns)) == len(once) + 1
 
 
 def test_preimages_of_deletions(session, table):

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
+use helenus_row::header::PartitionHeader;
 use helenus_row::merge::merge;
 use helenus_row::read::{LiveColumn, LiveRow};
 use helenus_row::row::Deletion;
@@ -29,6 +30,8 @@ pub(super) struct Images<'a> {
     shadows: BTreeMap<RowName, Option<Deletion>>,
     rows: BTreeMap<RowName, StoredRow>,
     now_s: i64,
+    /// Newest timestamp in the rows and in the partition's deletions, in µs. `i64::MIN` if there is none.
+    newest_us: i64,
 }
 
 impl<'a> Images<'a> {
@@ -41,30 +44,40 @@ impl<'a> Images<'a> {
         now_us: i64,
     ) -> Result<Images<'a>, ExecutionError> {
         let (table, partition) = (writes.table, writes.partition);
-        let before = rows_before.header(table, partition).await?;
-        let after = set.header_after(before.clone(), table, partition);
+        let header = rows_before.header(table, partition).await?;
+        let after = set.header_after(header.clone(), table, partition);
         let mut rows = BTreeMap::new();
         let mut shadows = BTreeMap::new();
         for clustering in changes.clusterings.keys() {
             let found = rows_before
-                .row(table, partition, Some(clustering), &before)
+                .row(table, partition, Some(clustering), &header)
                 .await?;
             rows.extend(found.map(|found| (Some(clustering.clone()), found)));
             shadows.insert(Some(clustering.clone()), after.deletion_at(clustering));
         }
         let mut groups = changes.by_time.values();
         if groups.any(|group| !group.static_updates.is_empty()) {
-            let found = rows_before.row(table, partition, None, &before).await?;
+            let found = rows_before.row(table, partition, None, &header).await?;
             rows.extend(found.map(|found| (None, found)));
             shadows.insert(None, after.deletion);
+        }
+        let mut newest_us = newest_deletion_us(&header);
+        for row in rows.values() {
+            newest_us = newest_us.max(row.newest_us()?);
         }
         Ok(Images {
             table,
             clusterings: &changes.clusterings,
+            newest_us,
             shadows,
             rows,
             now_s: now_us.div_euclid(1_000_000),
         })
+    }
+
+    /// Returns true if the rows may have the changes of a write with that timestamp already, because the write is repeated.
+    pub fn may_have(&self, write_us: i64) -> bool {
+        self.newest_us >= write_us
     }
 
     /// Adds the preimages of the rows that a group of changes writes or deletes.
@@ -163,6 +176,16 @@ impl<'a> Images<'a> {
         let values = name.as_ref().and_then(|name| self.clusterings.get(name));
         values.map_or(&[], Vec::as_slice)
     }
+}
+
+/// Returns the newest timestamp of a partition's deletions in µs. `i64::MIN` if there is none.
+fn newest_deletion_us(header: &PartitionHeader) -> i64 {
+    let ranges = header.range_tombstones.iter().map(|range| range.deletion);
+    let deletions = header.deletion.into_iter().chain(ranges);
+    deletions
+        .map(|deletion| deletion.timestamp_us)
+        .max()
+        .unwrap_or(i64::MIN)
 }
 
 /// Returns the columns of each row that a group of changes writes. `None` if it deletes the row.

@@ -68,7 +68,7 @@ impl<'a> LogRows<'a> {
         let partition = key::split_partition_key(&writes.partition.bytes, table.partition_key_count)
             .map_err(|error| CqlError::Server(error.to_string()))?;
         let ttl_s = table.options.cdc.ttl_s;
-        let time = from_ticks(ticks_at_micros(time_us), (digest & NODE_BITS) | VARIANT);
+        let time = change_time(time_us, digest);
         Ok(LogRows {
             table,
             log,
@@ -79,7 +79,7 @@ impl<'a> LogRows<'a> {
                 ttl_s,
                 expires_at_s: now_us.div_euclid(1_000_000) + i64::from(ttl_s),
             }),
-            time: Bytes::copy_from_slice(&time.to_be_bytes()),
+            time,
             rows: Vec::new(),
         })
     }
@@ -176,22 +176,30 @@ impl<'a> LogRows<'a> {
             last.cell(END_OF_BATCH, end);
         }
         for (at, row) in self.rows.iter().enumerate() {
-            let sequence = i32::try_from(at).unwrap_or(i32::MAX).to_be_bytes();
-            let clustering: [&[u8]; 2] = [&self.time, &sequence];
-            let clustering = self
-                .log
-                .layout
-                .encode_clustering(&clustering)
-                .map_err(corrupt_key)?;
+            let sequence = i32::try_from(at).unwrap_or(i32::MAX);
+            let clustering = clustering(self.log, &self.time, sequence)?;
             let token = self.stream.token;
             ops.push(Op {
                 token,
-                key: key::row_key(self.log.number, token, &self.stream.bytes, &clustering.bytes),
+                key: key::row_key(self.log.number, token, &self.stream.bytes, &clustering),
                 operand: row.build(),
             });
         }
         Ok(())
     }
+}
+
+/// Returns the value of `cdc$time` for a change at a time in µs since 1970. `digest` is that of the write.
+pub(super) fn change_time(time_us: i64, digest: u64) -> Bytes {
+    let time = from_ticks(ticks_at_micros(time_us), (digest & NODE_BITS) | VARIANT);
+    Bytes::copy_from_slice(&time.to_be_bytes())
+}
+
+/// Returns the encoded clustering of a log's row. `sequence` is its value of `cdc$batch_seq_no`.
+pub(super) fn clustering(log: &Table, time: &[u8], sequence: i32) -> Result<Bytes, CqlError> {
+    let values: [&[u8]; 2] = [time, &sequence.to_be_bytes()];
+    let encoded = log.layout.encode_clustering(&values).map_err(corrupt_key)?;
+    Ok(encoded.bytes)
 }
 
 /// Returns the serialized boolean `true`.

@@ -1,7 +1,7 @@
 //! Capture of changes: the rows of a table's log that follow from its writes (ScyllaDB's `cdc::augment_mutation_call`).
 //!
 //! The rows are in the same log record of the node as the writes, so both are there or neither. The key of a log row follows from the write
-//! alone. So a write that is repeated after an error is recorded once.
+//! alone. So a write that is repeated after an error is recorded once. With images, the earlier record is kept as it is.
 
 mod bounds;
 mod changes;
@@ -21,9 +21,10 @@ use crate::failure::ExecutionError;
 use crate::rows::PartitionKey;
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
+use crate::storage::row_reads::{ReadView, read_stored_row};
 use changes::PartitionChanges;
 use images::Images;
-use log_rows::LogRows;
+use log_rows::{LogRows, change_time, clustering};
 
 /// The writes to one partition of a table that captures changes.
 struct PartitionWrites<'w> {
@@ -119,8 +120,17 @@ impl WriteSet {
         let since_us = stream.since_us.max(table.options.cdc.since_us);
         let digest = writes.digest();
         for (at, (write_us, group)) in changes.by_time.iter().enumerate() {
-            let time_us = streams.time_us(stream.range, *write_us, now_us, since_us);
             let digest = digest.wrapping_add((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            if let Some(images) = &images
+                && images.may_have(*write_us)
+            {
+                let time = change_time(*write_us, digest);
+                // The images of a repeated write would show its own effect.
+                if self.is_recorded(context, log, &stream.key, &time).await? {
+                    continue;
+                }
+            }
+            let time_us = streams.time_us(stream.range, *write_us, now_us, since_us);
             let mut rows = LogRows::new(writes, log, &stream.key, now_us, (*write_us, time_us, digest))?;
             if let Some(images) = &mut images {
                 images.add_before(group, &mut rows)?;
@@ -132,5 +142,21 @@ impl WriteSet {
             rows.finish(ops)?;
         }
         Ok(())
+    }
+    /// Returns true if a stream has a change with that value of `cdc$time`.
+    async fn is_recorded(
+        &self,
+        context: &ExecutionContext,
+        log: &Table,
+        stream: &PartitionKey,
+        time: &[u8],
+    ) -> Result<bool, ExecutionError> {
+        if let Some(guard) = &self.guard {
+            // The earlier attempt may be queued in the log of this node.
+            guard.await_pending().await;
+        }
+        let clustering = clustering(log, time, 0)?;
+        let found = read_stored_row(ReadView::from(context), log, stream, &clustering).await?;
+        Ok(found.is_some())
     }
 }
