@@ -1,8 +1,9 @@
 //! Three nodes in one process. Each has its own engine, and they are connected through real ports. The owners of tablets never change. Each
 //! node has its own store, but they share the documents.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -107,9 +108,14 @@ fn view(addresses: &[SocketAddr]) -> ClusterView {
     )
 }
 
-/// Returns addresses of this machine on which no server listens.
+/// Returns addresses on which no server listens. Each call has a loopback address of its own, because a free port of 127.0.0.1 may be taken by
+/// another process before the node listens.
 fn free_addresses() -> Vec<SocketAddr> {
-    let listen = |_| std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let number = (std::process::id() << 8) | (CALLS.fetch_add(1, Ordering::Relaxed) & 0xFF);
+    let [_, b, c, d] = number.to_be_bytes();
+    let host = Ipv4Addr::new(127, b, c, d);
+    let listen = |_| std::net::TcpListener::bind((host, 0)).unwrap();
     let listeners: Vec<_> = (0..NODES).map(listen).collect();
     listeners
         .iter()

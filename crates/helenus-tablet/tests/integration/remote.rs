@@ -53,10 +53,6 @@ async fn a_second_process_fences_the_first() {
         matches!(error, StoreError::Fenced | StoreError::NotOwned(_)),
         "{error}"
     );
-    for name in &names[..2] {
-        let again = try_write(&first, name, "lost").await.unwrap_err();
-        assert!(matches!(again, StoreError::NotOwned(_)), "{again}");
-    }
     let mut lost = Vec::new();
     for _ in 0..2 {
         let TabletEvent::Lost { id, error } = events.recv().await.unwrap();
@@ -66,6 +62,10 @@ async fn a_second_process_fences_the_first() {
     lost.sort_unstable();
     assert_eq!(lost, [1, 2]);
     assert!(first.tablet(0).is_err());
+    for name in &names[..2] {
+        let again = try_write(&first, name, "lost").await.unwrap_err();
+        assert!(matches!(again, StoreError::NotOwned(_)), "{again}");
+    }
     for name in &names {
         write(&second, name, "2").await;
         assert_eq!(read(&second, name).await.as_deref(), Some("12"), "{name}");
