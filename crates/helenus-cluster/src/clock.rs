@@ -28,6 +28,10 @@ impl Clock for SystemClock {
 
 /// Returns the time since boot. Unlike `Instant`, this clock also runs while the machine is suspended, which a lease must not outlive.
 #[cfg(target_os = "linux")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the clock since boot"
+)]
 fn since_boot() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Duration::new(

@@ -4,11 +4,37 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use slatedb_common::clock::{DefaultSystemClock, SystemClock, SystemClockTicker};
+use tokio::time::Instant;
+
+use crate::threads::is_stepped;
+
+/// Returns the time since boot. Unlike `Instant`, this clock also runs while the machine is suspended. On a stepped thread it is the
+/// runtime's clock, with another origin.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the clock since boot"
+)]
+pub(crate) fn since_boot() -> Duration {
+    if is_stepped() {
+        static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        // The clock of another node may be behind that of the origin.
+        return (Instant::now() + Duration::from_secs(86_400)).duration_since(*ORIGIN);
+    }
+    #[cfg(target_os = "linux")]
+    let id = rustix::time::ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    let id = rustix::time::ClockId::Monotonic;
+    let time = rustix::time::clock_gettime(id);
+    Duration::new(
+        time.tv_sec.max(0) as u64,
+        time.tv_nsec.clamp(0, 999_999_999) as u32,
+    )
+}
 
 /// Time of a group commit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

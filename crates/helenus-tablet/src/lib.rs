@@ -17,7 +17,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `checksum`, `machine`, `object_store_layers`, `priority`, `work`, `trace`, `error`, `failure_streak`, `throttle`, `config`, `clock`, `operation` | shared basics |
+//! | `checksum`, `machine`, `object_store_layers`, `priority`, `threads`, `trace`, `error`, `failure_streak`, `throttle`, `config`, `clock`, `operation` | shared basics |
 //! | `data_model` | the callbacks by which the crates above define merge and purge ([`DataModel`]) |
 //! | `disk` | files on the local disk: SSTables, checksums, free space, permissions |
 //! | `log` | the commit log of a local store |
@@ -34,6 +34,10 @@
 //! | `backup` | copies of stores in other places: written, verified, opened |
 //!
 //! The stored bytes are described in `docs/data-layout.md`.
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "unit tests run on the machine")
+)]
 
 mod backup;
 mod bucket;
@@ -58,6 +62,7 @@ mod priority;
 mod stage;
 mod store;
 mod tablet;
+pub mod threads;
 mod throttle;
 pub mod trace;
 mod tree;

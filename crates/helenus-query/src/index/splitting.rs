@@ -154,7 +154,8 @@ async fn split(
     }
     let parts = count.div_ceil(SPLIT_ENTRIES).min(PARTS_MAX);
     let mut drawing = SmallRng::from_rng(&mut random);
-    let centroids = tokio::task::spawn_blocking(move || k_means(&sample, parts, &mut drawing)).await;
+    let centroids =
+        helenus_tablet::threads::spawn_blocking(move || k_means(&sample, parts, &mut drawing)).await;
     let centroids = centroids.map_err(|error| CqlError::Server(error.to_string()))?;
     if centroids.len() < 2 {
         return Ok(Vec::new());

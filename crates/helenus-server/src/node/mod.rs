@@ -5,6 +5,7 @@
 mod admin_api;
 pub mod admin_auth;
 mod documents;
+mod environment;
 mod events;
 mod host;
 mod metrics;
@@ -16,17 +17,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cluster::{
-    Agent, AgentConfig, AgentHandle, AgentState, Credentials, DocumentVersion, HostId, SystemClock,
-    TabletInfo, TabletState,
+    Agent, AgentConfig, AgentHandle, AgentState, Credentials, DocumentVersion, HostId, TabletInfo,
+    TabletState,
 };
 use helenus_query::engine::Engine;
-use helenus_tablet::{FailureStreak, MetaExpect, Store, StoreError, TabletEvent};
+use helenus_tablet::threads::NodeThread;
+use helenus_tablet::{FailureStreak, MetaExpect, Store, StoreError, TabletEvent, threads};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 pub use admin_api::AdminApi;
 pub use documents::StoreDocuments;
+pub use environment::NodeEnvironment;
 pub use host::StoreHost;
 pub use reader::{Reader, ReaderError};
 
@@ -50,6 +53,7 @@ pub struct NodeConfig {
     /// The cluster's secret. `None` uses the one that is kept in the store.
     pub secret: Option<Secret>,
     pub tls: Option<Tls>,
+    pub environment: NodeEnvironment,
 }
 
 /// A running node of a cluster.
@@ -62,7 +66,7 @@ pub struct ClusterNode {
     certificate_expiry: Option<Expiry>,
     rpc: RpcServer,
     tasks: Vec<JoinHandle<()>>,
-    running: Option<std::thread::JoinHandle<()>>,
+    running: Option<NodeThread>,
 }
 
 /// The reason why a node cannot be part of the cluster.
@@ -87,6 +91,7 @@ impl ClusterNode {
             rpc,
             secret,
             tls,
+            environment,
         } = config;
         let store = engine.store().clone();
         let secret = match secret {
@@ -101,17 +106,23 @@ impl ClusterNode {
             secret: secret.digest(identity),
             authorities: tls.as_ref().map(Tls::authorities).unwrap_or_default(),
         });
-        let (handle, mailbox) = AgentHandle::channel(Arc::new(SystemClock));
+        let (handle, mailbox) = AgentHandle::channel(environment.clock);
         let own = LocalIdentity {
             store: identity,
             host_id: here,
             name: agent_config.description.name.clone(),
             agent: handle.clone(),
         };
-        let peers = Peers::new(secret.clone(), own.clone(), tls.clone());
+        let peers = Peers::new(
+            secret.clone(),
+            own.clone(),
+            tls.clone(),
+            environment.network.clone(),
+        );
         let members = ClusterClient::new(own.clone(), peers);
         let cluster_name = agent_config.cluster_name.clone();
         let server = RpcServer::start(
+            &*environment.network,
             rpc,
             engine.clone(),
             cluster_name,
@@ -136,7 +147,7 @@ impl ClusterNode {
             tokio::spawn(report_losses(store.clone(), handle.clone())),
         ];
         let host = Arc::new(StoreHost::new(engine.clone(), members.clone()));
-        let agent = Agent::new(mailbox, agent_config, documents, host, rand::random());
+        let agent = Agent::new(mailbox, agent_config, documents, host, environment.seed);
         Ok(ClusterNode {
             agent: handle,
             here,
@@ -231,22 +242,20 @@ impl ClusterNode {
         self.rpc.stop(at_most).await;
         self.agent.stop_following();
         if let Some(running) = self.running.take() {
-            let _ = tokio::task::spawn_blocking(move || running.join()).await;
+            running.join().await;
         }
     }
 }
 
 /// Runs the agent in a thread of its own.
-fn run(mut agent: Agent) -> std::io::Result<std::thread::JoinHandle<()>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    std::thread::Builder::new()
-        .name("helenus-agent".to_owned())
-        .spawn(move || match runtime.block_on(agent.run()) {
-            Ok(()) => runtime.block_on(agent.follow()),
+fn run(mut agent: Agent) -> std::io::Result<NodeThread> {
+    let run = async move {
+        match agent.run().await {
+            Ok(()) => agent.follow().await,
             Err(error) => tracing::error!(%error, "this node has left the cluster"),
-        })
+        }
+    };
+    threads::spawn_with_runtime("helenus-agent", run)
 }
 
 /// Reads the secret that is kept in the store. Retries while the store does not answer.

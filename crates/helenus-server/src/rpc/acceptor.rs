@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
@@ -16,6 +15,7 @@ use super::served_requests::ServedBy;
 use super::socket::Socket;
 use super::stopping::Stopping;
 use super::strangers::{Stranger, Strangers};
+use crate::network::{Connection, Listener};
 
 /// Maximum number of connections whose callers are not authenticated yet.
 const STRANGERS_MAX: usize = 256;
@@ -36,7 +36,7 @@ pub(super) struct Acceptor {
 
 impl Acceptor {
     /// Accepts connections until the server stops.
-    pub async fn run(self, listener: TcpListener) {
+    pub async fn run(self, mut listener: Box<dyn Listener>) {
         let strangers = Strangers::new(STRANGERS_MAX);
         let mut stopping = self.stopping.clone();
         loop {
@@ -57,7 +57,7 @@ impl Acceptor {
     }
 
     /// Serves a connection until it ends.
-    async fn serve(self, socket: TcpStream, stranger: Stranger) {
+    async fn serve(self, socket: Connection, stranger: Stranger) {
         let mut stopping = self.stopping.clone();
         let admitted = tokio::select! {
             admitted = tokio::time::timeout(HANDSHAKE_TIMEOUT, self.admit(socket)) => admitted,
@@ -88,7 +88,7 @@ impl Acceptor {
         drop(self.running);
     }
 
-    async fn admit(&self, socket: TcpStream) -> io::Result<Option<(Socket, Hello)>> {
+    async fn admit(&self, socket: Connection) -> io::Result<Option<(Socket, Hello)>> {
         let guard = &self.server.guard;
         let mut socket = match Socket::accept(socket, self.tls.as_ref()).await {
             Ok(socket) => socket,

@@ -28,6 +28,7 @@ use super::relay_sink::RelaySink;
 use super::socket::Socket;
 use super::wire::Wire;
 use super::{CHUNKS_AHEAD, OPEN_MAX, Tls};
+use crate::network::Network;
 
 /// Maximum time to establish a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -45,6 +46,7 @@ const SCAN_ANSWERS_MAX: usize = CHUNKS_AHEAD + 2;
 pub(super) struct Target {
     pub address: String,
     pub tls: Option<Tls>,
+    pub network: Arc<dyn Network>,
     pub credentials: Arc<PeerCredentials>,
     pub traffic: Traffic,
 }
@@ -52,7 +54,7 @@ pub(super) struct Target {
 impl Target {
     async fn connect(&self) -> Result<Wire, CallError> {
         let connecting = async {
-            let connected = Socket::connect(&self.address, self.tls.as_ref()).await;
+            let connected = Socket::connect(&*self.network, &self.address, self.tls.as_ref()).await;
             let unreachable =
                 |error| CallError::Unreachable(format!("cannot connect to {}: {error}", self.address));
             let mut socket = connected.map_err(unreachable)?;

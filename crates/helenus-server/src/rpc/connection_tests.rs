@@ -82,6 +82,7 @@ fn connection_to(address: &str, credentials: PeerCredentials) -> PeerConnection 
     let target = Target {
         address: address.to_owned(),
         tls: None,
+        network: Arc::new(crate::network::Tcp),
         credentials: Arc::new(credentials),
         traffic: Traffic::Requests,
     };

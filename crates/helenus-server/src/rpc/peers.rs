@@ -22,6 +22,7 @@ use super::frame::Kind;
 use super::handshake::Traffic;
 use super::peer_auth::{LocalIdentity, PeerCredentials};
 use super::secret::Secret;
+use crate::network::Network;
 
 /// Bytes of a request above which the request would delay others on the connection for requests.
 const LARGE_REQUEST_LEN: usize = 64 << 10;
@@ -31,6 +32,7 @@ pub struct Peers {
     secret: Secret,
     own: LocalIdentity,
     tls: Option<Tls>,
+    network: Arc<dyn Network>,
     /// The runtime that serves requests.
     runtime: Handle,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
@@ -62,11 +64,12 @@ impl Peer {
 
 impl Peers {
     /// Returns an empty set of connections. Connections for requests will use the runtime of the caller.
-    pub fn new(secret: Secret, own: LocalIdentity, tls: Option<Tls>) -> Peers {
+    pub fn new(secret: Secret, own: LocalIdentity, tls: Option<Tls>, network: Arc<dyn Network>) -> Peers {
         Peers {
             secret,
             own,
             tls,
+            network,
             runtime: Handle::current(),
             peers: Mutex::default(),
             traffic: Mutex::default(),
@@ -109,6 +112,7 @@ impl Peers {
             let target = Target {
                 address: node.description.rpc_address.clone(),
                 tls: self.tls.clone(),
+                network: self.network.clone(),
                 credentials: credentials.clone(),
                 traffic: purpose,
             };

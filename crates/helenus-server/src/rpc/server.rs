@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use helenus_cluster::DocumentVersion;
 use helenus_query::engine::Engine;
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 use super::acceptor::Acceptor;
@@ -19,6 +18,7 @@ use super::secret::Secret;
 use super::served_requests::ServedBy;
 use super::stopping::Stopping;
 use super::{TabletReleased, Tls};
+use crate::network::Network;
 use crate::threads::long_requests::LongRequestPool;
 
 /// Time without calls after which the server stops. Other nodes need a moment to see that this node has left. A call that is in flight when
@@ -47,6 +47,7 @@ impl RpcServer {
     /// # Errors
     /// The address cannot be bound, or no threads can be started.
     pub async fn start(
+        network: &dyn Network,
         address: SocketAddr,
         engine: Arc<Engine>,
         cluster_name: String,
@@ -54,8 +55,8 @@ impl RpcServer {
         secret: Secret,
         tls: Option<&Tls>,
     ) -> io::Result<RpcServer> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
+        let listener = network.listen(address).await?;
+        let address = listener.address()?;
         let calls = Arc::<AtomicU64>::default();
         let (tell, announced) = watch::channel(DocumentVersion::default());
         let (release, released) = mpsc::channel(RELEASED_MAX);

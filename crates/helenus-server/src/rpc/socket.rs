@@ -5,15 +5,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
 use super::Tls;
+use crate::network::{Connection, Network};
 
 /// A byte stream.
 pub(super) enum Socket {
-    Plain(TcpStream),
-    Encrypted(Box<TlsStream<TcpStream>>),
+    Plain(Connection),
+    Encrypted(Box<TlsStream<Connection>>),
 }
 
 impl Socket {
@@ -21,9 +21,8 @@ impl Socket {
     ///
     /// # Errors
     /// The node is not reached, or its certificate is not of the cluster.
-    pub async fn connect(address: &str, tls: Option<&Tls>) -> io::Result<Socket> {
-        let plain = TcpStream::connect(address).await?;
-        plain.set_nodelay(true)?;
+    pub async fn connect(network: &dyn Network, address: &str, tls: Option<&Tls>) -> io::Result<Socket> {
+        let plain = network.connect(address).await?;
         let Some(tls) = tls else {
             return Ok(Socket::Plain(plain));
         };
@@ -35,8 +34,7 @@ impl Socket {
     ///
     /// # Errors
     /// The TLS handshake fails.
-    pub async fn accept(plain: TcpStream, tls: Option<&Tls>) -> io::Result<Socket> {
-        plain.set_nodelay(true)?;
+    pub async fn accept(plain: Connection, tls: Option<&Tls>) -> io::Result<Socket> {
         let Some(tls) = tls else {
             return Ok(Socket::Plain(plain));
         };

@@ -2,10 +2,15 @@
 //!
 //! A request begins on the thread that serves its connection. It moves to this pool if it is known to take longer than a millisecond, or
 //! when it yields after having computed for one. So it does not delay other requests, even if it cannot yield.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "starts the threads of nodes outside of simulations"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use helenus_tablet::threads::is_stepped;
 use metrics::{counter, gauge};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -15,7 +20,7 @@ const MOVED: &str = "helenus_long_requests_total";
 
 /// The threads for requests that compute for long.
 pub(crate) struct LongRequestPool {
-    /// `None` once the pool has been dropped.
+    /// `None` once the pool has been dropped, and on a stepped thread: then requests stay on their thread.
     runtime: Option<Runtime>,
     busy: AtomicUsize,
 }
@@ -28,6 +33,12 @@ impl LongRequestPool {
     pub fn start() -> std::io::Result<LongRequestPool> {
         gauge!(RUNNING).increment(0.0);
         counter!(MOVED).increment(0);
+        if is_stepped() {
+            return Ok(LongRequestPool {
+                runtime: None,
+                busy: AtomicUsize::new(0),
+            });
+        }
         let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
         let runtime = Builder::new_multi_thread()
             .worker_threads(cores.max(2))

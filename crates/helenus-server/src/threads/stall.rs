@@ -2,6 +2,7 @@
 //!
 //! A stall is measured in CPU time, so that losing the core to another process does not count as a stall. Reading the CPU clock is a system
 //! call. It is read at most once a millisecond before a poll. After a poll it is only read if the wall clock says that the poll was long.
+#![allow(clippy::disallowed_methods, reason = "measures the CPU time of real threads")]
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

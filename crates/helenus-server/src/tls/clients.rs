@@ -125,7 +125,7 @@ impl ClientTls {
         loop {
             let _ = tokio::time::timeout(interval, reload.notified()).await;
             let files = self.files.clone();
-            let Ok(changed) = tokio::task::spawn_blocking(move || files.changed()).await else {
+            let Ok(changed) = helenus_tablet::threads::spawn_blocking(move || files.changed()).await else {
                 return;
             };
             if changed == self.changed {
@@ -134,7 +134,7 @@ impl ClientTls {
             self.changed = changed;
             let (files, expiry) = (self.files.clone(), self.expiry.clone());
             let read = move || files.acceptor().inspect(|_| files.read_expiry(&expiry));
-            match tokio::task::spawn_blocking(read).await {
+            match helenus_tablet::threads::spawn_blocking(read).await {
                 Ok(Ok(acceptor)) => {
                     *self.acceptor.write() = acceptor;
                     tracing::info!("the certificates for clients were read again");

@@ -9,7 +9,7 @@ use helenus_cluster::{AgentConfig, HostId};
 use helenus_query::clock::SystemClock;
 use helenus_query::engine::{Engine, EngineConfig, Limits, LocalNode};
 use helenus_query::request::{ClientState, QueryParameters};
-use helenus_server::node::{ClusterNode, NodeConfig};
+use helenus_server::node::{ClusterNode, NodeConfig, NodeEnvironment};
 use helenus_tablet::{StoreConfig, StoreUrl};
 use uuid::Uuid;
 
@@ -61,6 +61,7 @@ async fn join(store: &str, number: u8) -> Joined {
         rpc,
         secret: None,
         tls: None,
+        environment: NodeEnvironment::default(),
     };
     let node = ClusterNode::start(&engine, config).await.unwrap();
     node.joined().await.unwrap();

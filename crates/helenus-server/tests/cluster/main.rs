@@ -16,12 +16,14 @@ mod routing;
 mod stale;
 mod strangers;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use helenus_cluster::NodeInfo;
 use helenus_query::request::QueryParameters;
 use helenus_query::response::Response;
+use helenus_server::network::Tcp;
 use helenus_server::rpc::Peers;
 use helenus_server::rpc::secret::Secret;
 use nodes::{NODES, Nodes, shown};
@@ -359,7 +361,7 @@ async fn drivers_are_told_of_all_nodes() {
 async fn a_stranger_gets_nothing() {
     let nodes = Nodes::start().await;
     let own = nodes::own(1, &nodes.addresses);
-    let stranger = Peers::new(Secret::new("guess"), own.clone(), None);
+    let stranger = Peers::new(Secret::new("guess"), own.clone(), None, Arc::new(Tcp));
     let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
     let view = own.agent.view();
     let node = view
@@ -373,7 +375,7 @@ async fn a_stranger_gets_nothing() {
         .unwrap_err();
     let text = format!("{error:?}");
     assert!(text.contains("this port is for the nodes of a cluster"), "{text}");
-    let nobody = Peers::new(Secret::new("secret"), own, None);
+    let nobody = Peers::new(Secret::new("secret"), own, None, Arc::new(Tcp));
     let mut nowhere = NodeInfo::clone(node);
     nowhere.description.rpc_address = "127.0.0.1:1".to_owned();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(5);

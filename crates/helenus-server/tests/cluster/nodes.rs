@@ -16,6 +16,7 @@ use helenus_query::cluster::Cluster;
 use helenus_query::engine::{self, Engine, EngineConfig, Limits};
 use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryParameters};
 use helenus_query::response::{Outcome, Response};
+use helenus_server::network::Tcp;
 use helenus_server::rpc::secret::Secret;
 use helenus_server::rpc::{ClusterClient, LocalIdentity, Peers, RpcServer};
 use helenus_tablet::StoreConfig;
@@ -137,7 +138,7 @@ pub fn own(number: usize, addresses: &[SocketAddr]) -> LocalIdentity {
 async fn serve(number: usize, addresses: &[SocketAddr], engine: &Arc<Engine>) -> RpcServer {
     let (secret, name) = (Secret::new("secret"), "test".to_owned());
     let own = own(number, addresses);
-    let server = RpcServer::start(addresses[number], engine.clone(), name, own, secret, None);
+    let server = RpcServer::start(&Tcp, addresses[number], engine.clone(), name, own, secret, None);
     server.await.unwrap()
 }
 
@@ -215,7 +216,7 @@ impl Nodes {
         }
         for (number, engine) in engines.iter().enumerate() {
             let own = own(number, if number == 0 { seen } else { &addresses });
-            let peers = Peers::new(Secret::new("secret"), own.clone(), None);
+            let peers = Peers::new(Secret::new("secret"), own.clone(), None, Arc::new(Tcp));
             let members = ClusterClient::new(own, peers);
             members.ping_loop(engine.clone());
             engine.join(way(number, members));

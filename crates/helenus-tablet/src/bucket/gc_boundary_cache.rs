@@ -19,6 +19,7 @@ use object_store::{
 };
 use parking_lot::Mutex;
 
+use crate::clock::since_boot;
 #[cfg(doc)]
 use crate::metadata::slatedb_layout::DOCUMENTS;
 use crate::metadata::slatedb_layout::tablet_path;
@@ -35,19 +36,6 @@ enum CachedObject {
 /// The recently read boundaries of a tablet.
 #[derive(Debug, Default)]
 pub(crate) struct GcBoundaryCache(Mutex<HashMap<Path, (Duration, CachedObject)>>);
-
-/// Returns the time since boot. The clock advances while the machine is suspended, so boundaries read before that become stale.
-fn since_boot() -> Duration {
-    #[cfg(target_os = "linux")]
-    let id = rustix::time::ClockId::Boottime;
-    #[cfg(not(target_os = "linux"))]
-    let id = rustix::time::ClockId::Monotonic;
-    let time = rustix::time::clock_gettime(id);
-    Duration::new(
-        time.tv_sec.max(0) as u64,
-        time.tv_nsec.clamp(0, 999_999_999) as u32,
-    )
-}
 
 /// Returns true if the location has the form `tablets/<id>/gc/<kind>.boundary`.
 pub(crate) fn is_boundary(location: &Path) -> bool {

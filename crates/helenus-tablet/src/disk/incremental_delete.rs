@@ -2,6 +2,7 @@
 //!
 //! On a file system mounted with `discard`, freed blocks are reported to the disk immediately. A disk may take 5 ms to discard 32 MB, while
 //! a sync of the log waits. So the name of a file is deleted immediately, and its blocks are freed in steps.
+#![allow(clippy::disallowed_methods, reason = "the local disk is not simulated")]
 
 use std::fs::{File, OpenOptions};
 use std::io;

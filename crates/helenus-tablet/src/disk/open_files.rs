@@ -128,7 +128,7 @@ impl OpenFiles {
             Some(bytes) => bytes,
             None => {
                 let (open, start) = (open.clone(), range.start);
-                let read = tokio::task::spawn_blocking(move || open.read(len, start));
+                let read = crate::threads::spawn_blocking(move || open.read(len, start));
                 read.await.ok()?.ok()?
             }
         };
@@ -144,7 +144,7 @@ impl OpenFiles {
 
     async fn open(&self, location: &Path, path: PathBuf) -> Option<Arc<OpenFile>> {
         let name = location.clone();
-        let opened = tokio::task::spawn_blocking(move || OpenFile::new(name, path))
+        let opened = crate::threads::spawn_blocking(move || OpenFile::new(name, path))
             .await
             .ok()?;
         if opened.as_ref().is_err_and(is_out_of_descriptors) {

@@ -178,7 +178,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T> {
     let failed = |error: io::Error| failed(&path, error);
-    match tokio::task::spawn_blocking(work).await {
+    match crate::threads::spawn_blocking(work).await {
         Ok(result) => result.map_err(failed),
         Err(error) => Err(failed(io::Error::other(error))),
     }

@@ -37,7 +37,7 @@ pub(crate) async fn write(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let path = ChunkName::of(&segments, now_ms).path(log);
-    let encoding = tokio::task::spawn_blocking(move || chunk::encode(&segments));
+    let encoding = crate::threads::spawn_blocking(move || chunk::encode(&segments));
     let bytes = encoding
         .await
         .map_err(|error| StoreError::Unavailable(error.to_string()))?
@@ -96,7 +96,7 @@ pub(crate) async fn read(objects: &dyn ObjectStore, path: &Path) -> Result<Segme
         found => found.map_err(|error| unavailable(&error))?,
     };
     let bytes = found.bytes().await.map_err(|error| unavailable(&error))?;
-    let decoding = tokio::task::spawn_blocking(move || chunk::decode(&bytes));
+    let decoding = crate::threads::spawn_blocking(move || chunk::decode(&bytes));
     let decoded = decoding
         .await
         .map_err(|error| StoreError::Unavailable(error.to_string()))?;

@@ -4,6 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use async_trait::async_trait;
 use tokio::sync::Notify;
 
 use super::frame::{FrameHeader, SegmentHeader};
@@ -27,8 +28,9 @@ pub(crate) struct FileAppender {
     pub previous: (u64, u64),
 }
 
+#[async_trait]
 impl LogAppender for FileAppender {
-    fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
+    async fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
         self.space.check()?;
         let frame_len = frame.len();
         self.make_room(frame_len)?;

@@ -26,6 +26,7 @@ pub(crate) mod replay;
 pub(crate) mod segment;
 pub(crate) mod stats;
 pub(crate) mod topic;
+mod wakeup;
 pub(crate) mod writer;
 
 use std::any::Any;
@@ -33,7 +34,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 pub use frame::{
@@ -48,6 +50,7 @@ pub(crate) use writer::{Dispatch, start};
 
 use self::order::LogFailures;
 use self::stats::LogStats;
+use self::wakeup::Wakeup;
 use crate::error::StoreError;
 use crate::operation::Op;
 
@@ -104,7 +107,10 @@ pub(crate) struct Entry<R> {
 }
 
 /// Work that the log thread does between two groups.
-pub(crate) type BetweenGroups = Box<dyn FnOnce() + Send>;
+pub(crate) type BetweenGroups = BoxFuture<'static, ()>;
+
+/// Writes that the log thread has taken, and its work after them.
+type Taken<R> = (Vec<Entry<R>>, Vec<BetweenGroups>);
 
 /// The writes of the next group commit.
 struct PendingGroup<R> {
@@ -124,7 +130,7 @@ struct PendingGroup<R> {
 /// The log's queue and its ledger, shared by writers, the log thread and maintenance.
 pub(crate) struct Log<R> {
     pending: Mutex<PendingGroup<R>>,
-    ready: Condvar,
+    ready: Wakeup,
     /// The id by which the history names this log. Set when the log has begun.
     pub id: OnceLock<uuid::Uuid>,
     pub ledger: Arc<Ledger>,
@@ -145,7 +151,7 @@ impl<R: Route> Log<R> {
                 closed: None,
                 awaited: 0,
             }),
-            ready: Condvar::new(),
+            ready: Wakeup::new(),
             id: OnceLock::new(),
             ledger: Arc::default(),
             is_obstructed: AtomicBool::new(false),
@@ -197,7 +203,7 @@ impl<R: Route> Log<R> {
         }
         drop(pending);
         if wake {
-            self.ready.notify_one();
+            self.ready.wake();
         }
         if let Some(turn) = turn {
             turn.passed();
@@ -227,7 +233,7 @@ impl<R: Route> Log<R> {
             pending.between_groups.push(work);
             pending.awaited = 0;
             drop(pending);
-            self.ready.notify_one();
+            self.ready.wake();
         }
     }
 
@@ -264,7 +270,7 @@ impl<R: Route> Log<R> {
     /// Closes the log for writes. The log thread ends after it has written what is queued. Only the first reason is kept.
     pub fn close(&self, error: StoreError) {
         self.pending.lock().closed.get_or_insert(error);
-        self.ready.notify_one();
+        self.ready.wake();
     }
 
     /// Returns true if the place is in this log.
@@ -277,18 +283,36 @@ impl<R: Route> Log<R> {
         self.pending.lock().closed.clone()
     }
 
-    /// Waits until `more` further writes are queued, the log is closed, or `longest` has passed.
-    fn wait_for(&self, more: usize, longest: Duration) {
-        let until = Instant::now() + longest;
+    /// Waits for writes, and takes all queued ones with the work to be done after them. `None` if the log is closed and the queue is empty.
+    async fn take(&self, frame: &mut Vec<u8>) -> Option<Taken<R>> {
+        let is_ready = |pending: &mut PendingGroup<R>| {
+            let is_empty = pending.entries.is_empty() && pending.between_groups.is_empty();
+            pending.awaited = 1;
+            !is_empty || pending.closed.is_some()
+        };
+        self.ready.wait(&self.pending, is_ready).await;
         let mut pending = self.pending.lock();
-        let count = pending.entries.len().saturating_add(more);
-        while pending.entries.len() < count && pending.closed.is_none() {
-            pending.awaited = count;
-            if self.ready.wait_until(&mut pending, until).timed_out() {
-                break;
-            }
-        }
         pending.awaited = 0;
+        if pending.entries.is_empty() && pending.between_groups.is_empty() {
+            return None;
+        }
+        std::mem::swap(&mut pending.frame, frame);
+        let capacity = pending.entries.len().next_power_of_two().min(1024);
+        let entries = std::mem::replace(&mut pending.entries, Vec::with_capacity(capacity));
+        Some((entries, std::mem::take(&mut pending.between_groups)))
+    }
+
+    /// Waits until `more` further writes are queued, the log is closed, or `longest` has passed.
+    async fn wait_for(&self, more: usize, longest: Duration) {
+        let count = self.pending.lock().entries.len().saturating_add(more);
+        let is_ready = |pending: &mut PendingGroup<R>| {
+            pending.awaited = count;
+            pending.entries.len() >= count || pending.closed.is_some()
+        };
+        self.ready
+            .wait_until(&self.pending, is_ready, Instant::now() + longest)
+            .await;
+        self.pending.lock().awaited = 0;
     }
 }
 

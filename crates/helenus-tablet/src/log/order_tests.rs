@@ -2,6 +2,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
@@ -22,6 +23,7 @@ impl Route for AnyTablet {
 /// Answers writers.
 struct Answers;
 
+#[async_trait]
 impl Dispatch<AnyTablet> for Answers {
     type Group = Vec<Entry<AnyTablet>>;
 
@@ -33,7 +35,7 @@ impl Dispatch<AnyTablet> for Answers {
         Vec::new()
     }
 
-    fn apply(&self, group: Self::Group) -> Duration {
+    async fn apply(&self, group: Self::Group) -> Duration {
         for waiter in group.into_iter().filter_map(|entry| entry.waiter) {
             waiter.done(Ok(()));
         }
@@ -49,8 +51,9 @@ struct Frames {
     outcomes: Receiver<Result<(), StoreError>>,
 }
 
+#[async_trait]
 impl LogAppender for Frames {
-    fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
+    async fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
         let records = decode_records(Bytes::copy_from_slice(&frame[FRAME_HEADER_LEN..])).unwrap();
         let ops = records.into_iter().flat_map(|record| record.ops);
         self.begun.send(ops.map(|op| op.key).collect()).unwrap();

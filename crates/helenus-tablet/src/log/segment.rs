@@ -147,6 +147,7 @@ impl Folder {
 
     /// Creates a spare file of zeros if there is none, so that the log thread need not wait for one. The file is written in short steps
     /// that take at most half of the disk's time. The log's syncs wait for other writes to the disk.
+    #[allow(clippy::disallowed_methods, reason = "the local disk is not simulated")]
     pub fn prepare_spare(&self, number: u64) -> std::io::Result<()> {
         if !self.spares().is_empty() {
             return Ok(());

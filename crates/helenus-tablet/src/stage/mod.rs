@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::cache::generations::Generation;
@@ -75,7 +75,7 @@ impl StageLimits {
 /// The stage of one tablet. One thread (the log's) writes, one task drains, and any number of readers read.
 pub(crate) struct Stage {
     inner: Mutex<Inner>,
-    room: Condvar,
+    room: Notify,
     /// Notified when the first write is staged. `due` is notified when the stage is to be applied without delay.
     pub begun: Notify,
     pub due: Notify,
@@ -126,7 +126,7 @@ impl Stage {
                 stopped: None,
                 closed: false,
             }),
-            room: Condvar::new(),
+            room: Notify::new(),
             begun: Notify::new(),
             due: Notify::new(),
             applied: watch::Sender::new(0),
@@ -139,13 +139,25 @@ impl Stage {
     ///
     /// # Errors
     /// The error for which there will never be room again.
-    pub fn wait_for_room(&self, longest: Duration) -> Result<bool, StoreError> {
-        let mut inner = self.inner.lock();
-        let is_full = |inner: &Inner| inner.failed.is_none() && inner.active.bytes >= self.limits.full_bytes;
-        if is_full(&inner) {
-            self.room
-                .wait_while_for(&mut inner, |inner| is_full(inner), longest);
+    pub async fn wait_for_room(&self, longest: Duration) -> Result<bool, StoreError> {
+        let is_full = || {
+            let inner = self.inner.lock();
+            inner.failed.is_none() && inner.active.bytes >= self.limits.full_bytes
+        };
+        if is_full() {
+            let waiting = async {
+                loop {
+                    // The notification counts from here on, so none between the check and the wait is lost.
+                    let notified = self.room.notified();
+                    if !is_full() {
+                        return;
+                    }
+                    notified.await;
+                }
+            };
+            let _ = tokio::time::timeout(longest, waiting).await;
         }
+        let inner = self.inner.lock();
         match &inner.failed {
             Some(error) => Err(error.clone()),
             None => Ok(inner.active.bytes < self.limits.full_bytes),
@@ -298,7 +310,7 @@ impl Stage {
         let table = Arc::new(std::mem::take(&mut inner.active));
         inner.taken += 1;
         inner.applying = Some(table.clone());
-        self.room.notify_all();
+        self.room.notify_waiters();
         Some(table)
     }
 
@@ -346,7 +358,7 @@ impl Stage {
     /// Records that the tree takes no more writes. Staged writes stay readable, and they are in the log.
     pub fn fail(&self, error: StoreError) {
         self.inner.lock().failed = Some(error);
-        self.room.notify_all();
+        self.room.notify_waiters();
         self.applied.send_modify(|_| {});
     }
 

@@ -1,13 +1,21 @@
 //! The runtimes of background work.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "starts the runtimes of nodes outside of simulations"
+)]
+
+use tokio::runtime::Handle;
 
 use crate::error::StoreError;
 use crate::priority::set_background;
+use crate::threads::is_stepped;
 
 /// The runtime of flushes, compactions and garbage collection. Unlike a bare runtime it may be dropped anywhere, because dropping does not
-/// wait for its tasks.
+/// wait for its tasks. On a stepped thread this is the current runtime.
 pub(crate) struct BackgroundRuntime {
+    /// `None` on a stepped thread.
     runtime: Option<tokio::runtime::Runtime>,
-    pub handle: tokio::runtime::Handle,
+    pub handle: Handle,
 }
 
 impl Drop for BackgroundRuntime {
@@ -20,6 +28,9 @@ impl Drop for BackgroundRuntime {
 
 impl BackgroundRuntime {
     pub fn start(threads: usize) -> Result<Self, StoreError> {
+        if is_stepped() {
+            return Ok(BackgroundRuntime::current());
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads.max(1))
             .thread_name("helenus-bg")
@@ -32,6 +43,9 @@ impl BackgroundRuntime {
 
     /// Starts the runtime that only applies stages, so that no other work delays them.
     pub fn start_writing() -> Result<Self, StoreError> {
+        if is_stepped() {
+            return Ok(BackgroundRuntime::current());
+        }
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads((cores / 4).max(1))
@@ -41,6 +55,13 @@ impl BackgroundRuntime {
             .build()
             .map_err(|error| StoreError::Unavailable(format!("cannot start threads: {error}")))?;
         Ok(BackgroundRuntime::new(runtime))
+    }
+
+    fn current() -> Self {
+        BackgroundRuntime {
+            runtime: None,
+            handle: Handle::current(),
+        }
     }
 
     fn new(runtime: tokio::runtime::Runtime) -> Self {

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use futures::future::{join_all, try_join_all};
 use helenus_row::TokenRange;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::{Store, StoreKind};
 use crate::boxed;
@@ -56,15 +56,14 @@ enum HoldState {
 #[derive(Default)]
 struct LogHold {
     state: Mutex<HoldState>,
-    changed: Condvar,
+    released: Notify,
 }
 
 impl LogHold {
     /// Waits until the log is released, on the log thread.
-    fn wait(&self, at_most: Duration) {
+    async fn wait(&self, at_most: Duration) {
+        let _ = tokio::time::timeout(at_most, self.released.notified()).await;
         let mut state = self.state.lock();
-        self.changed
-            .wait_while_for(&mut state, |state| *state == HoldState::Held, at_most);
         if *state == HoldState::Held {
             *state = HoldState::Expired;
         }
@@ -75,7 +74,7 @@ impl LogHold {
         let mut state = self.state.lock();
         if *state == HoldState::Held {
             *state = HoldState::Released;
-            self.changed.notify_all();
+            self.released.notify_one();
         }
         *state == HoldState::Released
     }
@@ -224,14 +223,14 @@ impl Store {
         let runtime = Handle::current();
         let (store, of_log) = (self.clone(), log.clone());
         let (sender, frozen) = oneshot::channel();
-        log.between_groups(Box::new(move || {
+        log.between_groups(Box::pin(async move {
             let hold = Arc::<LogHold>::default();
-            let frozen = runtime.block_on(store.freeze_now(&of_log, &hold, &runtime));
+            let frozen = store.freeze_now(&of_log, &hold, &runtime).await;
             let is_frozen = matches!(frozen, Ok(Some(_)));
             // If the caller waits no more, the result is dropped here, which ends the hold.
             let _ = sender.send(frozen);
             if is_frozen {
-                hold.wait(at_most);
+                hold.wait(at_most).await;
             }
         }));
         frozen.await.map_err(|_| StoreError::Closed)?

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use crate::disk::local_store::DiskSpace;
@@ -93,6 +94,7 @@ pub(crate) struct TabletRouter {
     pub on_fenced: OnFenced,
 }
 
+#[async_trait]
 impl Dispatch<OpenTablets> for TabletRouter {
     type Group = RoutedGroup;
 
@@ -130,11 +132,11 @@ impl Dispatch<OpenTablets> for TabletRouter {
         group.parts.iter().filter_map(last).collect()
     }
 
-    fn apply(&self, mut group: RoutedGroup) -> Duration {
+    async fn apply(&self, mut group: RoutedGroup) -> Duration {
         let mut pause = Duration::ZERO;
         let mut failed: Vec<(usize, StoreError)> = Vec::new();
         for (at, Part { tablet, ops }) in group.parts.into_iter().enumerate() {
-            let room = self.wait_for_room(&tablet, &mut group.writers);
+            let room = self.wait_for_room(&tablet, &mut group.writers).await;
             if let Err(error) = room.and_then(|()| tablet.stage_ops(ops)) {
                 failed.push((at, self.reported(&tablet, error)));
             }
@@ -165,8 +167,8 @@ impl TabletRouter {
 
     /// Waits without a limit until a tablet has room. If the disk is full, the waiting writers get the error. Their records are in the log
     /// and take effect later.
-    fn wait_for_room(&self, tablet: &Tablet, writers: &mut [PendingWriter]) -> Result<(), StoreError> {
-        while !tablet.stage.wait_for_room(STALL_POLL)? {
+    async fn wait_for_room(&self, tablet: &Tablet, writers: &mut [PendingWriter]) -> Result<(), StoreError> {
+        while !tablet.stage.wait_for_room(STALL_POLL).await? {
             let Some(Err(error)) = self.space.as_ref().map(|space| space.check()) else {
                 continue;
             };

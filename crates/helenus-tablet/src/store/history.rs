@@ -271,7 +271,7 @@ impl Store {
         match &self.kind {
             StoreKind::Local(local) => {
                 let folder = local.maintenance.folder.path.clone();
-                let reading = tokio::task::spawn_blocking(move || {
+                let reading = crate::threads::spawn_blocking(move || {
                     let read = |(number, end)| archived_segment(&folder, number, end);
                     listed
                         .into_iter()

@@ -1,4 +1,5 @@
 //! A `kill -9` at any time loses no acknowledged write and tears no batch.
+#![allow(clippy::disallowed_methods, reason = "the test runs on the machine")]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

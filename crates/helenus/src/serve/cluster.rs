@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use helenus_cluster::{AgentConfig, AgentState, HostId, NodeDescription};
 use helenus_query::engine::Engine;
-use helenus_server::node::{ClusterNode, NodeConfig};
+use helenus_server::node::{ClusterNode, NodeConfig, NodeEnvironment};
 use helenus_server::rpc::secret::Secret;
 use helenus_server::rpc::{Tls, TlsFiles};
 use helenus_tablet::StoreUrl;
@@ -103,6 +103,7 @@ pub async fn join(
         tracing::warn!(%rpc, "traffic between nodes is not encrypted; set rpc_tls_certificate, rpc_tls_key and rpc_tls_authority");
     }
     let node_config = NodeConfig {
+        environment: NodeEnvironment::default(),
         agent,
         rpc,
         secret: config.cluster_secret.as_deref().map(Secret::new),

@@ -136,7 +136,7 @@ impl PasswordAuthenticator {
             let _turn = turn;
             password::is_of(&password, &hash)
         };
-        let verified = tokio::task::spawn_blocking(verify).await;
+        let verified = helenus_tablet::threads::spawn_blocking(verify).await;
         let is_right = verified.unwrap_or(false);
         if is_right {
             self.verified.insert(digest, ());

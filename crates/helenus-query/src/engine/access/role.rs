@@ -337,7 +337,7 @@ pub(crate) async fn with_hash(mut statement: Statement) -> Result<Statement, Cql
     };
     if let Some(password) = options.password.take() {
         // Hashing takes about 50 ms of a core, and must not delay other requests.
-        let hashed = tokio::task::spawn_blocking(move || password::hash(&password)).await;
+        let hashed = helenus_tablet::threads::spawn_blocking(move || password::hash(&password)).await;
         let gone = |error| CqlError::Server(format!("the password was not hashed: {error}"));
         options.hashed_password = Some(hashed.map_err(gone)??);
     }

@@ -37,7 +37,7 @@ impl Context {
         switch: impl FnOnce(&FullQueryLog) -> Result<(), String> + Send + 'static,
     ) -> Result<&'static str, Refusal> {
         let failed = |why: String| (StatusCode::BAD_REQUEST, format!("{why}\n"));
-        let switched = tokio::task::spawn_blocking(move || switch(&self.log)).await;
+        let switched = helenus_tablet::threads::spawn_blocking(move || switch(&self.log)).await;
         switched
             .map_err(|error| failed(error.to_string()))?
             .map_err(failed)?;

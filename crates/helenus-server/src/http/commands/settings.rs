@@ -93,7 +93,7 @@ async fn reload(
     context.authenticator.admit(command, peer, &headers)?;
     let settings = context.settings.clone();
     // A reload reads files, which blocks.
-    let reloaded = tokio::task::spawn_blocking(move || settings.reload()).await;
+    let reloaded = helenus_tablet::threads::spawn_blocking(move || settings.reload()).await;
     let reloaded = reloaded.unwrap_or_else(|error| Err(error.to_string()));
     let Reloaded { changed, waiting } =
         reloaded.map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;

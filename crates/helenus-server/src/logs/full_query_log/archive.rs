@@ -1,4 +1,5 @@
 //! Runs the archive command for each complete segment (Cassandra's `ExternalArchiver`).
+#![allow(clippy::disallowed_methods, reason = "the local disk is not simulated")]
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -152,6 +152,7 @@ impl std::fmt::Debug for FullQueryLog {
 }
 
 impl RunningQueryLog {
+    #[allow(clippy::disallowed_methods, reason = "the local disk is not simulated")]
     fn start(options: QueryLogOptions) -> std::io::Result<RunningQueryLog> {
         let archive = match options.archive_command.trim() {
             "" => None,

@@ -148,7 +148,7 @@ impl DiskCache {
 
     async fn open(config: &DiskCacheConfig, identity: Uuid) -> std::io::Result<Option<Arc<DiskCache>>> {
         let config = config.clone();
-        let preparing = tokio::task::spawn_blocking(move || config.prepare(identity));
+        let preparing = crate::threads::spawn_blocking(move || config.prepare(identity));
         let Some((folder, wanted, block_bytes)) = preparing.await.map_err(std::io::Error::other)?? else {
             return Ok(None);
         };
@@ -274,7 +274,7 @@ impl DiskCache {
 
     async fn keep_blocks(&self, count: u64) -> std::io::Result<PathBuf> {
         let folder = self.folder.clone();
-        let kept = tokio::task::spawn_blocking(move || folder.keep_blocks(count)).await;
+        let kept = crate::threads::spawn_blocking(move || folder.keep_blocks(count)).await;
         kept.map_err(std::io::Error::other)?
     }
 
@@ -287,7 +287,7 @@ impl DiskCache {
     /// Closes the cache after failures, opens it again later, and fits its size to the free space of the disk.
     async fn check(&self) {
         let folder = self.folder.clone();
-        let measured = tokio::task::spawn_blocking(move || (folder.space(), folder.used_bytes())).await;
+        let measured = crate::threads::spawn_blocking(move || (folder.space(), folder.used_bytes())).await;
         let Ok((space, used)) = measured else { return };
         let mut state = self.state.lock().await;
         self.counters.bytes.store(used, Ordering::Relaxed);

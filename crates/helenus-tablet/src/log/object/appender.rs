@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 
 use super::LogId;
@@ -35,8 +36,6 @@ pub(crate) struct ObjectAppender {
     pub next: u64,
     pub ledger: Arc<Ledger>,
     pub clock: Arc<StoreClock>,
-    /// The runtime of requests to the bucket.
-    pub runtime: tokio::runtime::Handle,
     /// Minimum time from one PUT to the next.
     pub interval: Duration,
     /// Receives appended groups for the history. `None` if no history is kept.
@@ -77,8 +76,9 @@ enum Attempt {
     Failed(String),
 }
 
+#[async_trait]
 impl LogAppender for ObjectAppender {
-    fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
+    async fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
         let number = self.next;
         let first = self.first();
         let payload = encode(
@@ -92,8 +92,7 @@ impl LogAppender for ObjectAppender {
         let began = Instant::now();
         // The payload consists of the head and the frame.
         let frame = payload.iter().nth(1).cloned();
-        let runtime = self.runtime.clone();
-        runtime.block_on(self.put(number, payload))?;
+        self.put(number, payload).await?;
         if let (Some(newest), Some(frame)) = (&self.newest, frame) {
             newest.push(number, frame);
         }

@@ -25,7 +25,6 @@ fn appender(store: &Arc<dyn ObjectStore>, ledger: &Arc<Ledger>) -> ObjectAppende
         next: 2,
         ledger: ledger.clone(),
         clock: clock(),
-        runtime: tokio::runtime::Handle::current(),
         interval: Duration::ZERO,
         newest: None,
         is_abandoned: Arc::new(AtomicBool::new(false)),
@@ -43,13 +42,10 @@ fn frame(lsn: u64) -> Vec<u8> {
     frame
 }
 
-/// Appends a record on a separate thread, as the log thread does.
+/// Appends a record.
 async fn append(mut appender: ObjectAppender, lsn: u64) -> (ObjectAppender, Result<u64, StoreError>) {
-    let appending = tokio::task::spawn_blocking(move || {
-        let appended = appender.append(&mut frame(lsn));
-        (appender, appended)
-    });
-    appending.await.unwrap()
+    let appended = appender.append(&mut frame(lsn)).await;
+    (appender, appended)
 }
 
 async fn begun() -> (Arc<dyn ObjectStore>, Arc<Ledger>, ObjectAppender) {

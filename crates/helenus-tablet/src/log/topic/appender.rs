@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use super::claim::BegunLog;
@@ -44,8 +45,6 @@ pub(crate) struct TopicAppender {
     pub offsets: Arc<FrameOffsets>,
     pub ledger: Arc<Ledger>,
     pub clock: Arc<StoreClock>,
-    /// The runtime of requests to the brokers.
-    pub runtime: tokio::runtime::Handle,
     pub interval: Duration,
     /// True if the log shall end without waiting for the brokers.
     pub is_abandoned: Arc<AtomicBool>,
@@ -74,10 +73,10 @@ enum Between {
     Deleted,
 }
 
+#[async_trait]
 impl LogAppender for TopicAppender {
-    fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
-        let runtime = self.runtime.clone();
-        runtime.block_on(self.append_group(frame))
+    async fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
+        self.append_group(frame).await
     }
 
     fn follower_wait(&self, took: Duration) -> Duration {
@@ -96,7 +95,6 @@ impl TopicAppender {
         begun: &BegunLog,
         ledger: Arc<Ledger>,
         clock: Arc<StoreClock>,
-        runtime: tokio::runtime::Handle,
     ) -> TopicAppender {
         ledger.begin_segment(SegmentInfo::new(1, begun.bytes));
         TopicAppender {
@@ -108,7 +106,6 @@ impl TopicAppender {
             offsets: Arc::new(Mutex::new(BTreeMap::from([(1, begun.first)]))),
             ledger,
             clock,
-            runtime,
             interval: Duration::ZERO,
             is_abandoned: Arc::default(),
             part_bytes_max: PART_BYTES_MAX,

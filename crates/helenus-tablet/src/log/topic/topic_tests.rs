@@ -45,7 +45,6 @@ impl Bench {
             begun,
             Arc::default(),
             Arc::new(StoreClock::new(None)),
-            tokio::runtime::Handle::current(),
         )
     }
 
@@ -88,18 +87,13 @@ async fn append_bytes(
         offsets: appender.offsets.clone(),
         ledger: appender.ledger.clone(),
         clock: appender.clock.clone(),
-        runtime: appender.runtime.clone(),
         interval: appender.interval,
         is_abandoned: appender.is_abandoned.clone(),
         part_bytes_max: appender.part_bytes_max,
         is_ended: appender.is_ended,
     };
-    tokio::task::spawn_blocking(move || {
-        let result = own.append(&mut frame(lsn, bytes));
-        (own, result)
-    })
-    .await
-    .unwrap()
+    let result = own.append(&mut frame(lsn, bytes)).await;
+    (own, result)
 }
 
 fn fence(epoch: u64) -> TopicRecord {

@@ -65,7 +65,6 @@ impl Remote {
                 next: 2,
                 ledger: log.ledger.clone(),
                 clock: clock.clone(),
-                runtime: self.serving.clone(),
                 interval,
                 newest: newest.clone(),
                 is_abandoned,
@@ -78,13 +77,7 @@ impl Remote {
             });
         };
         let begun = self.begin_in_topic(store, topic).await?;
-        let appender = TopicAppender::new(
-            topic.client.clone(),
-            &begun,
-            log.ledger.clone(),
-            clock.clone(),
-            self.serving.clone(),
-        );
+        let appender = TopicAppender::new(topic.client.clone(), &begun, log.ledger.clone(), clock.clone());
         Ok(Begun {
             id: begun.place.id(),
             offsets: appender.offsets.clone(),

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
@@ -15,6 +14,7 @@ use crate::log::topic::FrameOffsets;
 use crate::store::Store;
 use crate::store::dispatch::{CompletionNotifier, TabletRouter};
 use crate::tablet::{NodeLog, Tablet};
+use crate::threads::NodeThread;
 
 /// A log of this process.
 pub(super) struct OwnLog {
@@ -25,7 +25,7 @@ pub(super) struct OwnLog {
     pub archived: Archived,
     /// The offsets of groups of a log in a topic. Empty for other logs.
     pub offsets: Arc<FrameOffsets>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<NodeThread>>,
     is_abandoned: Arc<AtomicBool>,
 }
 
@@ -41,7 +41,7 @@ impl OwnLog {
         self.is_abandoned.store(true, Ordering::Release);
         let thread = self.thread.lock().take();
         if let Some(thread) = thread {
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+            thread.join().await;
         }
     }
 }
@@ -82,6 +82,8 @@ impl Remote {
                 }
             }),
         });
+        // Requests of the log must not be the agent's, whose runtime may begin the log.
+        let _serving = self.serving.enter();
         let thread = log::start(log.clone(), router, begun.appender)
             .map_err(|error| StoreError::Unavailable(format!("cannot start the log thread: {error}")))?;
         tracing::debug!(log = %id, "a log is begun");

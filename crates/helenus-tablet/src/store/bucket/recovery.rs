@@ -12,6 +12,7 @@ use crate::error::StoreError;
 use crate::log::object::{FencedLog, LogId, LogObjects};
 use crate::operation::Op;
 use crate::tablet::Tablet;
+use crate::threads;
 
 /// Time for which the objects of a fenced log are kept in memory for other tablets that are opened.
 const KEPT: Duration = Duration::from_secs(15);
@@ -107,7 +108,7 @@ impl Remote {
 
 /// Stages the records of a tablet that are later than `after`. Returns the number of the last one, or `after` if there is none.
 async fn replay(tablet: Arc<Tablet>, objects: Arc<LogObjects>, after: u64) -> Result<u64, StoreError> {
-    let staging = tokio::task::spawn_blocking(move || {
+    let staging = threads::spawn_computing(async move {
         let mut last = after;
         for (_, group) in objects.iter() {
             tablet.clock.raise(group.time_ms);
@@ -122,7 +123,7 @@ async fn replay(tablet: Arc<Tablet>, objects: Arc<LogObjects>, after: u64) -> Re
             }
             let Some((lsn, _)) = part.last() else { continue };
             last = *lsn;
-            while !tablet.stage.wait_for_room(REPLAY_POLL)? {}
+            while !tablet.stage.wait_for_room(REPLAY_POLL).await? {}
             tablet.stage_ops(part)?;
         }
         Ok(last)

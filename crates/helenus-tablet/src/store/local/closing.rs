@@ -59,7 +59,7 @@ impl Local {
         }
         self.log.close(StoreError::Closed);
         if let Some(thread) = running.log_thread.take() {
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+            thread.join().await;
         }
         self.log.ledger.end_segment();
         self.log.ledger.note_end();

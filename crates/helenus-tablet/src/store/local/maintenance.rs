@@ -186,7 +186,7 @@ impl Maintenance {
     async fn archive(&self, segments: &[SegmentInfo]) -> Result<(), StoreError> {
         for segment in segments {
             let (folder, number, end) = (self.folder.path.clone(), segment.number, segment.bytes);
-            let reading = tokio::task::spawn_blocking(move || archived_segment(&folder, number, end));
+            let reading = crate::threads::spawn_blocking(move || archived_segment(&folder, number, end));
             let read = reading
                 .await
                 .map_err(|error| StoreError::Unavailable(error.to_string()))??;
@@ -205,7 +205,7 @@ impl Maintenance {
                 contents.flushed = flushed;
             })
         };
-        let changed = tokio::task::spawn_blocking(change.clone()).await;
+        let changed = crate::threads::spawn_blocking(change.clone()).await;
         let mut changed = changed.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         if let Err(StoreError::DiskFull(_)) = changed {
             // Trimming the log frees space, but needs a little itself, so the disk reserve is released.
@@ -280,7 +280,7 @@ impl Maintenance {
             return;
         }
         let folder = self.folder.clone();
-        let _ = tokio::task::spawn_blocking(move || {
+        let _ = crate::threads::spawn_blocking(move || {
             if let Err(error) = folder.prepare_spare(active.number + 1) {
                 tracing::debug!(%error, "no spare log segment could be made");
             }
@@ -294,7 +294,7 @@ impl Maintenance {
             return;
         }
         let folder = self.folder.clone();
-        let _ = tokio::task::spawn_blocking(move || {
+        let _ = crate::threads::spawn_blocking(move || {
             if let Err(error) = folder.give_back(unneeded) {
                 tracing::debug!(%error, "a spare log segment could not be removed");
             }

@@ -6,7 +6,6 @@ mod open;
 
 use std::fs::File;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use object_store::ObjectStore;
 use parking_lot::Mutex;
@@ -28,6 +27,7 @@ use crate::error::StoreError;
 use crate::metadata::folders::Folders;
 use crate::metadata::store_metadata::StoreMetadata;
 use crate::tablet::NodeLog;
+use crate::threads::NodeThread;
 use crate::tree::block_cache::BlockCache;
 use maintenance::Maintenance;
 use open::StoreOpener;
@@ -52,7 +52,7 @@ pub(crate) struct Local {
 /// Threads and tasks that `close` stops.
 #[derive(Default)]
 pub(crate) struct Running {
-    pub(crate) log_thread: Option<JoinHandle<()>>,
+    pub(crate) log_thread: Option<NodeThread>,
     pub(crate) stage_appliers: Vec<tokio::task::JoinHandle<()>>,
     pub(crate) maintenance: Option<tokio::task::JoinHandle<()>>,
     pub(crate) background: Option<BackgroundRuntime>,

@@ -11,6 +11,7 @@ use object_store::ObjectStore;
 use parking_lot::Mutex;
 use slatedb::Db;
 use slatedb_common::metrics::DefaultMetricsRecorder;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::cache::row_cache::RowCache;
@@ -319,6 +320,7 @@ impl StoreOpener {
     }
 
     /// Reads the log on a thread of its own and stages the records that are in no SSTable.
+    #[allow(clippy::disallowed_methods, reason = "the local disk is not simulated")]
     fn replay(
         &self,
         folders: &Folders,
@@ -327,6 +329,7 @@ impl StoreOpener {
         let clock = self.clock.clone();
         let path = folders.log();
         let expected = self.metadata.expected();
+        let runtime = Handle::current();
         tokio::task::spawn_blocking(move || {
             let flushed: Vec<u64> = tablets.iter().map(|tablet| tablet.flushed_lsn()).collect();
             let mut sink = |time: CommitTime, Record { lsn, ops }| {
@@ -338,7 +341,7 @@ impl StoreOpener {
                     if part.is_empty() || lsn <= *flushed || tablet.stage.is_stopped() {
                         continue;
                     }
-                    while !tablet.stage.wait_for_room(REPLAY_POLL)? {}
+                    while !runtime.block_on(tablet.stage.wait_for_room(REPLAY_POLL))? {}
                     if let Err(error) = tablet.stage_ops(part) {
                         tracing::error!(tablet = tablet.id(), lsn, %error, "other tablets are served");
                     }

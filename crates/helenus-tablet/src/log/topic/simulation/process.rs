@@ -105,7 +105,6 @@ impl World {
             begun,
             Arc::default(),
             Arc::new(StoreClock::new(None)),
-            tokio::runtime::Handle::current(),
         );
         // Half of the logs split frames into several parts.
         if self.dice.chance(50) {

@@ -1,0 +1,36 @@
+//! Defects that are built in on purpose, to show that the simulation finds them.
+
+use std::sync::OnceLock;
+
+/// A defect of what nodes rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// The clock of the lease stands still while a process is paused, so a node believes in a lease that has ended.
+    LeaseClockStops,
+    /// The store replaces objects that were to be created. So a fence hides a record, and a record hides a fence.
+    NoPutIfAbsent,
+    /// The store acknowledges one PUT of a log in 50 without storing the object.
+    LostPut,
+}
+
+/// All defects, by name.
+pub const ALL: [(&str, Defect); 3] = [
+    ("lease-clock-stops", Defect::LeaseClockStops),
+    ("no-put-if-absent", Defect::NoPutIfAbsent),
+    ("lost-put", Defect::LostPut),
+];
+
+/// Returns true if `HELENUS_SIM_DEFECT` names the defect.
+pub fn is_active(defect: Defect) -> bool {
+    static ACTIVE: OnceLock<Option<Defect>> = OnceLock::new();
+    let active = ACTIVE.get_or_init(|| {
+        let name = std::env::var("HELENUS_SIM_DEFECT").ok()?;
+        let found = ALL.iter().find(|(known, _)| *known == name);
+        Some(
+            found
+                .unwrap_or_else(|| panic!("HELENUS_SIM_DEFECT={name}: no such defect"))
+                .1,
+        )
+    });
+    *active == Some(defect)
+}
