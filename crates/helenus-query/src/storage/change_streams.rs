@@ -10,13 +10,12 @@
 //!
 //! A generation is forgotten at the next change of the document, once the changes in its streams have expired in all logs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
 use helenus_row::{TokenRange, key_with_token, murmur3_token};
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::shared_document::SharedDocument;
@@ -136,63 +135,65 @@ impl Generations {
 #[derive(Debug)]
 pub(crate) struct ChangeStreams {
     pub(super) generations: SharedDocument<Generations>,
-    assigned: AssignedTimes,
+    /// Last time in µs that was assigned to a change because its write's timestamp is far from the clock.
+    last_us: AtomicI64,
 }
 
 impl Default for ChangeStreams {
     fn default() -> ChangeStreams {
         ChangeStreams {
             generations: SharedDocument::new(DOCUMENT),
-            assigned: AssignedTimes::default(),
+            last_us: AtomicI64::default(),
         }
     }
 }
 
-/// Times in µs that were assigned to changes because the timestamps of their writes could not be used.
-#[derive(Debug, Default)]
-struct AssignedTimes {
-    /// The newest time in all streams. A write with a later timestamp needs no look at its stream.
-    newest_us: AtomicI64,
-    /// The newest time in each stream, by the stream's range. Streams whose time is too old to matter may be missing.
-    by_stream: Mutex<BTreeMap<TokenRange, i64>>,
+/// The time of a change in its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChangeTime {
+    /// Time in µs since 1970.
+    pub time_us: i64,
+    /// Place among the changes at the beginning of the stream, less than 2^[`POSITION_BITS`]. `None` for changes with a time of their own.
+    pub position: Option<u64>,
 }
 
-impl AssignedTimes {
-    /// Returns true if no time up to that of the write was assigned in the stream.
-    fn precede(&self, range: TokenRange, write_us: i64) -> bool {
-        write_us > self.newest_us.load(Ordering::Acquire)
-            || self
-                .by_stream
-                .lock()
-                .get(&range)
-                .is_none_or(|last| *last < write_us)
-    }
+/// Bits of [`ChangeTime::position`]. That many microseconds exceed [`TOLERANCE_US`] and [`AHEAD_MS`] together.
+pub(crate) const POSITION_BITS: u32 = 23;
 
-    /// Assigns a time to a change of the stream. It is at least `earliest_us`, and later than all that were assigned there.
-    fn assign(&self, range: TokenRange, earliest_us: i64, now_us: i64) -> i64 {
-        let mut by_stream = self.by_stream.lock();
-        let time_us = match by_stream.get(&range) {
-            Some(last) => earliest_us.max(last.saturating_add(1)),
-            None => {
-                let needed_us = now_us.saturating_sub_unsigned(TOLERANCE_US);
-                by_stream.retain(|_, last| *last >= needed_us);
-                earliest_us
-            }
-        };
-        by_stream.insert(range, time_us);
-        self.newest_us.fetch_max(time_us, Ordering::Release);
-        time_us
+impl ChangeTime {
+    /// Returns the time of a change by a write whose timestamp is near the clock. It is the timestamp, if that is after the beginning of the
+    /// stream. Older writes have the time of the beginning, in the order of their timestamps. So the time follows from the write and the
+    /// stream alone: it is the same if the write is repeated, by whichever node.
+    pub fn of_write(write_us: i64, since_us: i64) -> ChangeTime {
+        if write_us > since_us {
+            return ChangeTime {
+                time_us: write_us,
+                position: None,
+            };
+        }
+        let last = (1 << POSITION_BITS) - 1;
+        ChangeTime {
+            time_us: since_us,
+            position: Some(u64::saturating_sub(last, since_us.abs_diff(write_us))),
+        }
     }
 }
 
 impl ChangeStreams {
-    /// Returns the time of a change in a stream that begins at `since_us`, in µs since 1970. It is the timestamp of the write if that is near
-    /// the node's clock, and later than the times that were assigned in the stream. Otherwise a time of the node's clock is assigned.
-    pub(crate) fn time_us(&self, range: TokenRange, write_us: i64, now_us: i64, since_us: i64) -> i64 {
-        let is_usable = write_us >= since_us && write_us.abs_diff(now_us) <= TOLERANCE_US;
-        match is_usable && self.assigned.precede(range, write_us) {
-            true => write_us,
-            false => self.assigned.assign(range, now_us.max(since_us), now_us),
+    /// Returns the time of a change in a stream that begins at `since_us`. If the write's timestamp is far from the node's clock, it is a new
+    /// time of that clock.
+    pub(crate) fn time(&self, write_us: i64, now_us: i64, since_us: i64) -> ChangeTime {
+        if write_us.abs_diff(now_us) <= TOLERANCE_US {
+            return ChangeTime::of_write(write_us, since_us);
+        }
+        let next = |last: i64| now_us.max(since_us).max(last.saturating_add(1));
+        let last = self
+            .last_us
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
+        let (Ok(last) | Err(last)) = last;
+        ChangeTime {
+            time_us: next(last),
+            position: None,
         }
     }
 }

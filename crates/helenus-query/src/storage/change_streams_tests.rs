@@ -60,43 +60,26 @@ fn split_closes_one_stream_and_opens_two() {
 fn time_is_that_of_the_write_if_it_is_near() {
     let streams = ChangeStreams::default();
     let now_us = 1_000_000_000;
-    let time_us = |write_us, since_us| streams.time_us(TokenRange::RING, write_us, now_us, since_us);
-    assert_eq!(time_us(now_us - 4_000_000, 0), now_us - 4_000_000);
-    assert_eq!(time_us(now_us + 4_000_000, 0), now_us + 4_000_000);
+    let time_us = |write_us| streams.time(write_us, now_us, 0).time_us;
+    assert_eq!(time_us(now_us - 4_000_000), now_us - 4_000_000);
+    assert_eq!(time_us(now_us + 4_000_000), now_us + 4_000_000);
     // Older and later writes get new times, each once.
-    assert_eq!(time_us(5, 0), now_us);
-    assert_eq!(time_us(now_us + 6_000_000, 0), now_us + 1);
-    // No change is older than its stream.
-    let since_us = now_us + 500;
-    assert_eq!(time_us(now_us, since_us), since_us);
+    assert_eq!(time_us(5), now_us);
+    assert_eq!(time_us(now_us + 6_000_000), now_us + 1);
 }
 
 #[test]
-fn time_follows_assigned_times_of_its_stream() {
-    let streams = ChangeStreams::default();
-    let (low, high) = (range(i64::MIN, -1), range(0, i64::MAX));
-    let (now_us, since_us) = (1_000_000_000, 1_000_500_000);
-    // Writes before the beginning of the stream get times from there on.
-    for write in 0..100 {
-        assert_eq!(
-            streams.time_us(low, now_us + write, now_us + write, since_us),
-            since_us + write
-        );
+fn changes_before_a_stream_keep_their_order() {
+    let since_us = 1_000_000_000;
+    let writes = [-6_000_000, -5_999_999, -2, -1, 0, 1, 2].map(|after_us| since_us + after_us);
+    let times = writes.map(|write_us| ChangeTime::of_write(write_us, since_us));
+    for (before, after) in times.iter().zip(&times[1..]) {
+        assert!(before.time_us >= since_us, "no change is older than its stream");
+        let place = |time: &ChangeTime| (time.time_us, time.position);
+        assert!(place(before) < place(after), "{before:?} {after:?}");
     }
-    // The first writes after the beginning have timestamps that were assigned already.
-    assert_eq!(
-        streams.time_us(low, since_us + 50, since_us + 50, since_us),
-        since_us + 100
-    );
-    assert_eq!(
-        streams.time_us(low, since_us + 101, since_us + 101, since_us),
-        since_us + 101
-    );
-    // Other streams keep the timestamps of their writes.
-    assert_eq!(
-        streams.time_us(high, since_us + 60, since_us + 60, since_us),
-        since_us + 60
-    );
+    let positions = times.iter().filter_map(|time| time.position);
+    assert!(positions.max() < Some(1 << POSITION_BITS));
 }
 
 #[test]

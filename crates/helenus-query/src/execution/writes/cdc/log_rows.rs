@@ -19,6 +19,7 @@ use crate::schema::cdc_log::{
 };
 use crate::schema::table_options::cdc::Delta;
 use crate::schema::{Column, Table};
+use crate::storage::change_streams::{ChangeTime, POSITION_BITS};
 
 /// The values of `cdc$operation` (`cdc::operation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,22 +54,22 @@ pub(super) struct LogRows<'a> {
 /// Number of the last 62 bits of a `timeuuid`, and its variant.
 const NODE_BITS: u64 = 0x3fff_ffff_ffff_ffff;
 const VARIANT: u64 = 0x8000_0000_0000_0000;
+/// The highest bits of the last seven bytes.
+const SIGNS: u64 = 0x0080_8080_8080_8080;
 
 impl<'a> LogRows<'a> {
-    /// Creates an empty batch. `times` has the write timestamp, the time of the change, both in µs since 1970, and the digest of the write.
+    /// Creates an empty batch. `write_us` is the write timestamp, and `time` the value of `cdc$time`.
     pub fn new(
         writes: &'a PartitionWrites<'_>,
         log: &'a Table,
         stream: &'a PartitionKey,
         now_us: i64,
-        times: (i64, i64, u64),
+        (write_us, time): (i64, Bytes),
     ) -> Result<LogRows<'a>, CqlError> {
-        let (write_us, time_us, digest) = times;
         let table: &Table = writes.table;
         let partition = key::split_partition_key(&writes.partition.bytes, table.partition_key_count)
             .map_err(|error| CqlError::Server(error.to_string()))?;
         let ttl_s = table.options.cdc.ttl_s;
-        let time = change_time(time_us, digest);
         Ok(LogRows {
             table,
             log,
@@ -189,9 +190,18 @@ impl<'a> LogRows<'a> {
     }
 }
 
-/// Returns the value of `cdc$time` for a change at a time in µs since 1970. `digest` is that of the write.
-pub(super) fn change_time(time_us: i64, digest: u64) -> Bytes {
-    let time = from_ticks(ticks_at_micros(time_us), (digest & NODE_BITS) | VARIANT);
+/// Returns the value of `cdc$time` for a change. `digest` is that of the write.
+pub(super) fn change_time(time: ChangeTime, digest: u64) -> Bytes {
+    let node = match time.position {
+        None => digest & NODE_BITS,
+        Some(position) => {
+            let free = NODE_BITS.count_ones() - POSITION_BITS;
+            let node = (position << free) | (digest & ((1 << free) - 1));
+            // Bytes of a `timeuuid` are compared as signed ones. The first one has the variant in its highest bits.
+            node ^ SIGNS
+        }
+    };
+    let time = from_ticks(ticks_at_micros(time.time_us), node | VARIANT);
     Bytes::copy_from_slice(&time.to_be_bytes())
 }
 
@@ -241,3 +251,7 @@ pub(super) fn frozen(ty: &CqlType, elements: &[(&[u8], CellRef<'_>)]) -> Bytes {
         _ => complex_value(ty, elements),
     }
 }
+
+#[cfg(test)]
+#[path = "log_rows_tests.rs"]
+mod tests;

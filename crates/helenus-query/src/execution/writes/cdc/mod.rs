@@ -21,6 +21,7 @@ use crate::failure::ExecutionError;
 use crate::rows::PartitionKey;
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
+use crate::storage::change_streams::ChangeTime;
 use crate::storage::row_reads::{ReadView, read_stored_row};
 use changes::PartitionChanges;
 use images::Images;
@@ -124,14 +125,14 @@ impl WriteSet {
             if let Some(images) = &images
                 && images.may_have(*write_us)
             {
-                let time = change_time(*write_us, digest);
+                let time = change_time(ChangeTime::of_write(*write_us, since_us), digest);
                 // The images of a repeated write would show its own effect.
                 if self.is_recorded(context, log, &stream.key, &time).await? {
                     continue;
                 }
             }
-            let time_us = streams.time_us(stream.range, *write_us, now_us, since_us);
-            let mut rows = LogRows::new(writes, log, &stream.key, now_us, (*write_us, time_us, digest))?;
+            let time = change_time(streams.time(*write_us, now_us, since_us), digest);
+            let mut rows = LogRows::new(writes, log, &stream.key, now_us, (*write_us, time))?;
             if let Some(images) = &mut images {
                 images.add_before(group, &mut rows)?;
             }
@@ -143,6 +144,7 @@ impl WriteSet {
         }
         Ok(())
     }
+
     /// Returns true if a stream has a change with that value of `cdc$time`.
     async fn is_recorded(
         &self,
