@@ -29,14 +29,16 @@ def small_disk(folder):
 
 
 def fill(path):
-    """Takes all the room that is left."""
-    with open(path, "wb", buffering=0) as f:
+    """Takes all the room that is left. Returns the bytes taken."""
+    with open(path, "ab", buffering=0) as f:
+        before = f.tell()
         with contextlib.suppress(OSError):
             while True:
                 f.write(b"\0" * (1 << 20))
         with contextlib.suppress(OSError):
             while True:
                 f.write(b"\0" * 512)
+        return f.tell() - before
 
 
 SMALL = ["memtable_bytes=8MiB", "log_segment_bytes=1MiB", "log_max_bytes=16MiB", "write_in_flight_bytes=8MiB"]
@@ -199,6 +201,8 @@ def run_stop(node, disk):
             acked.append(k)
     assert 2000 <= len(acked) < 80_000, "a full disk refused nothing"
     node.close_clients()
+    # A flush that had begun before may have freed parts of the log.
+    helenus.wait_until(lambda: fill(disk / "filler") == 0, 30, "a full disk", 0.5)
     assert node.terminate(timeout_s=90) == 0
     log = node.log(100_000)
     assert "stopped" in log.splitlines()[-1], log
