@@ -7,7 +7,7 @@
 //! - `from`: the places of the sources, with those in a `bucket`;
 //! - `target`: the connection, and the target's schema;
 //! - `prepare`: the schema's part of the work;
-//! - `transfer`: the rows' part, with `pipeline`, `sender`, `window`, `pace` and `progress`;
+//! - `transfer`: the rows' part, with `pipeline`, `sender`, `window`, `pace`, `probe` and `progress`;
 //! - `state`: the file to go on from;
 //! - `since`: the time of a second import;
 //! - `report`: the result;
@@ -19,6 +19,7 @@ mod from;
 mod pace;
 mod pipeline;
 mod prepare;
+mod probe;
 mod progress;
 mod report;
 mod sender;

@@ -12,6 +12,7 @@ use helenus_import::TableName;
 use helenus_import::batch::{Batch, Batches};
 use helenus_import::merge::Statistics;
 
+use super::probe::probe;
 use super::progress::Progress;
 use super::report::TableReport;
 use super::sender::Sender;
@@ -73,6 +74,7 @@ pub fn send_all(
     let to_send = Mutex::new(to_send);
     let (answers, answered) = channel::<Result<Acknowledged>>();
     let is_over = AtomicBool::new(false);
+    let is_sent = AtomicBool::new(false);
     let mut sent = Sent::default();
     let mut failed = None;
     let read = thread::scope(|scope| {
@@ -88,6 +90,12 @@ pub fn send_all(
             });
         }
         drop(answers);
+        for (node, server) in job.target.servers.iter().enumerate() {
+            if window.needs_probes() {
+                let (login, is_sent) = (job.target.login.clone(), &is_sent);
+                scope.spawn(move || probe(server, login, node, window, is_sent));
+            }
+        }
         let mut noted = Instant::now();
         for answer in answered {
             let acknowledged = match answer {
@@ -109,6 +117,7 @@ pub fn send_all(
                 }
             }
         }
+        is_sent.store(true, Ordering::Relaxed);
         reader
             .join()
             .unwrap_or_else(|_| Err(anyhow!("{name}: the reader has failed; report this error")))

@@ -33,7 +33,8 @@ pub fn import_tables(
     interrupt: &Interrupt,
     report: &mut Report,
 ) -> Result<()> {
-    let window = Window::new(args.rate, SENDERS);
+    let nodes = target.as_ref().map_or(0, |target| target.servers.len());
+    let window = Window::new(args.rate, SENDERS, nodes);
     let wanted = || {
         tables
             .iter()

@@ -22,6 +22,8 @@ pub struct Window {
 struct State {
     in_flight: usize,
     pace: Pace,
+    /// Time of the next batch, if the pace has a pause.
+    next_at: Option<Instant>,
 }
 
 enum Pace {
@@ -30,14 +32,19 @@ enum Pace {
 }
 
 impl Window {
-    pub fn new(rate: Rate, senders: usize) -> Window {
+    /// Creates the gate of that many senders to a number of nodes.
+    pub fn new(rate: Rate, senders: usize, nodes: usize) -> Window {
         let pace = match rate {
-            Rate::Adaptive => Pace::Adaptive(Adaptive::new(senders)),
+            Rate::Adaptive => Pace::Adaptive(Adaptive::new(senders, nodes)),
             Rate::Fixed(bytes_per_s) => Pace::Fixed(TokenBucket::new(bytes_per_s)),
         };
         Window {
             started: Instant::now(),
-            state: Mutex::new(State { in_flight: 0, pace }),
+            state: Mutex::new(State {
+                in_flight: 0,
+                pace,
+                next_at: None,
+            }),
             left: Condvar::new(),
         }
     }
@@ -57,11 +64,16 @@ impl Window {
                 Pace::Adaptive(adaptive) => adaptive.limit(),
                 Pace::Fixed(_) => IN_FLIGHT_FIXED,
             };
-            if state.in_flight < limit {
+            let pause = state
+                .next_at
+                .map(|at| at.saturating_duration_since(Instant::now()));
+            let pause = pause.filter(|pause| !pause.is_zero());
+            if state.in_flight < limit && pause.is_none() {
                 state.in_flight += 1;
                 return true;
             }
-            let waited = self.left.wait_timeout(state, CHECK_INTERVAL);
+            let longest = pause.unwrap_or(CHECK_INTERVAL).min(CHECK_INTERVAL);
+            let waited = self.left.wait_timeout(state, longest);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -78,8 +90,23 @@ impl Window {
     /// Notes the time of an acknowledgement.
     pub fn acknowledged(&self, time: Duration) {
         let now = self.started.elapsed();
-        if let Pace::Adaptive(adaptive) = &mut self.lock().pace {
+        let state = &mut *self.lock();
+        if let Pace::Adaptive(adaptive) = &mut state.pace {
             adaptive.acknowledged(time, now);
+            state.next_at = Some(Instant::now() + adaptive.pause(time));
+        }
+    }
+
+    /// Returns true if the pace depends on the times of probes.
+    pub fn needs_probes(&self) -> bool {
+        matches!(self.lock().pace, Pace::Adaptive(_))
+    }
+
+    /// Notes the time of a probe of a node.
+    pub fn probed(&self, node: usize, time: Duration) {
+        let now = self.started.elapsed();
+        if let Pace::Adaptive(adaptive) = &mut self.lock().pace {
+            adaptive.probed(node, time, now);
         }
     }
 
