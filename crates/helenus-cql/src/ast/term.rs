@@ -109,6 +109,10 @@ pub enum Operator {
     ContainsKey,
     Like,
     IsNot,
+    Between,
+    NotIn,
+    NotContains,
+    NotContainsKey,
 }
 
 impl Operator {
@@ -126,6 +130,10 @@ impl Operator {
             Operator::ContainsKey => "CONTAINS KEY",
             Operator::Like => "LIKE",
             Operator::IsNot => "IS NOT",
+            Operator::Between => "BETWEEN",
+            Operator::NotIn => "NOT IN",
+            Operator::NotContains => "NOT CONTAINS",
+            Operator::NotContainsKey => "NOT CONTAINS KEY",
         }
     }
 

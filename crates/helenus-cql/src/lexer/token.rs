@@ -43,6 +43,7 @@ kinds! {
         Authorize = "authorize" => "K_AUTHORIZE",
         Batch = "batch" => "K_BATCH",
         Begin = "begin" => "K_BEGIN",
+        Between = "between" => "K_BETWEEN",
         Bigint = "bigint" => "K_BIGINT",
         Blob = "blob" => "K_BLOB",
         Boolean = "boolean" => "K_BOOLEAN",
@@ -345,6 +346,7 @@ impl Kind {
                 | SelectMasked
                 | Vector
                 | Ann
+                | Between
         )
     }
 

@@ -11,6 +11,7 @@ use helenus_row::{ClusteringRange, key};
 use super::ModificationPlan;
 use super::operation::Operation;
 use crate::analysis::EvalContext;
+use crate::analysis::restrictions::RangeBounds;
 use crate::analysis::restrictions::StatementKind;
 use crate::analysis::restrictions::bounds::DeletedSlices;
 use crate::rows::PartitionKey;
@@ -59,7 +60,8 @@ pub enum RowsBound {
     /// No rows: the statement modifies only static columns, or the partition as a whole.
     None,
     Names(Vec<RowName>),
-    Ranges(Vec<ClusteringRange>),
+    /// Ranges of rows by the kind of their bounds.
+    Ranges(Vec<(RangeBounds, Vec<ClusteringRange>)>),
     /// The rows of a slice with a null bound of the column at this index. The null is an error once the statement deletes by it.
     Null(usize),
 }

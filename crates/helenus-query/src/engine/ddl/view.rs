@@ -5,7 +5,7 @@ pub(crate) mod base;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use helenus_cql::ast::{self, Ident, Relation, Selector};
+use helenus_cql::ast::{self, Compared, Ident, Relation, Selector};
 use helenus_cql::error::CqlError;
 use helenus_row::{ColumnId, Order};
 
@@ -330,6 +330,11 @@ fn restricted_columns(relations: &[Relation]) -> Vec<&Ident> {
             Relation::Tuple { columns: several, .. } | Relation::TupleIn { columns: several, .. } => {
                 columns.extend(several);
             }
+            Relation::Between { compared, .. } => match compared {
+                Compared::Column(column) => columns.push(column),
+                Compared::Tuple(several) => columns.extend(several),
+                Compared::Token(_) => {}
+            },
             Relation::Token { .. } | Relation::CustomIndex { .. } => {}
         }
     }
