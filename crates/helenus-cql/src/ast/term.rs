@@ -137,6 +137,14 @@ impl Operator {
         }
     }
 
+    /// Returns the comparison with that symbol. `None` if the text is no comparison.
+    pub fn comparison(symbol: &str) -> Option<Operator> {
+        use Operator::{Eq, Gt, Gte, Lt, Lte, Neq};
+        [Eq, Neq, Lt, Lte, Gt, Gte]
+            .into_iter()
+            .find(|operator| operator.symbol() == symbol)
+    }
+
     /// Returns true for `<`, `<=`, `>` and `>=`.
     pub fn is_slice(self) -> bool {
         matches!(self, Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte)

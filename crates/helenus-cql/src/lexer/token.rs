@@ -50,6 +50,7 @@ kinds! {
         By = "by" => "K_BY",
         Called = "called" => "K_CALLED",
         Cast = "cast" => "K_CAST",
+        Check = "check" => "K_CHECK",
         Cidrs = "cidrs" => "K_CIDRS",
         Cluster = "cluster" => "K_CLUSTER",
         Clustering = "clustering" => "K_CLUSTERING",
@@ -347,6 +348,7 @@ impl Kind {
                 | Vector
                 | Ann
                 | Between
+                | Check
         )
     }
 

@@ -176,8 +176,13 @@ impl Parser<'_> {
         })
     }
 
+    /// Returns true if the next token is a comparison.
+    pub(super) fn at_comparison(&self) -> bool {
+        comparison_of(self.kind()).is_some()
+    }
+
     /// Parses rule `relationType`.
-    fn comparison(&mut self) -> Parsed<Operator> {
+    pub(super) fn comparison(&mut self) -> Parsed<Operator> {
         let Some(operator) = comparison_of(self.kind()) else {
             return Err(self.no_viable());
         };

@@ -271,6 +271,7 @@ impl Shape<'_> {
                 id: ColumnId(u32::try_from(number).unwrap_or(u32::MAX)),
                 order: if is_descending { Order::Desc } else { Order::Asc },
                 mask: column.mask.clone(),
+                constraints: Arc::default(),
             });
         }
         columns
