@@ -85,6 +85,7 @@ kinds! {
         Full = "full" => "K_FULL",
         Function = "function" => "K_FUNCTION",
         Functions = "functions" => "K_FUNCTIONS",
+        Generated = "generated" => "K_GENERATED",
         Grant = "grant" => "K_GRANT",
         Group = "group" => "K_GROUP",
         Hashed = "hashed" => "K_HASHED",
@@ -152,6 +153,7 @@ kinds! {
         Storage = "storage" => "K_STORAGE",
         SType = "stype" => "K_STYPE",
         Superuser = "superuser" => "K_SUPERUSER",
+        Superusers = "superusers" => "K_SUPERUSERS",
         Table = "table" => "K_COLUMNFAMILY",
         Tables = "tables" => "K_TABLES",
         Text = "text" => "K_TEXT",
@@ -303,12 +305,14 @@ impl Kind {
                 | Roles
                 | Identity
                 | Superuser
+                | Superusers
                 | NoSuperuser
                 | Login
                 | NoLogin
                 | Options
                 | Password
                 | Hashed
+                | Generated
                 | Exists
                 | Custom
                 | Trigger
