@@ -121,6 +121,8 @@ pub struct GrantRole {
 pub struct RoleOptions {
     pub password: Option<String>,
     pub hashed_password: Option<String>,
+    /// True for GENERATED PASSWORD: the server chooses the password and returns it.
+    pub generated_password: bool,
     pub superuser: Option<bool>,
     pub login: Option<bool>,
     pub options: Option<Vec<(String, String)>>,
@@ -140,7 +142,10 @@ pub enum Access {
 /// CREATE ROLE, and CREATE USER as a role that may log in. Defaults are filled in, so superuser and login are set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateRole {
+    /// The name. Empty if the server chooses it.
     pub name: String,
+    /// True for CREATE GENERATED ROLE: the server chooses the name and returns it.
+    pub is_name_generated: bool,
     pub if_not_exists: bool,
     pub options: RoleOptions,
 }
@@ -160,11 +165,20 @@ pub struct DropRole {
     pub if_exists: bool,
 }
 
-/// LIST ROLES, and LIST USERS.
+/// The roles that a statement lists, and their columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListedRoles {
+    Roles,
+    /// The roles that may log in, with the columns of older versions.
+    Users,
+    /// The names of superusers, also of those that are superusers by a membership.
+    Superusers,
+}
+
+/// LIST ROLES, LIST USERS, and LIST SUPERUSERS.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListRoles {
-    /// True for LIST USERS, which lists only roles that may log in, with the columns of older versions.
-    pub users: bool,
+    pub listed: ListedRoles,
     pub of_role: Option<String>,
     pub recursive: bool,
 }

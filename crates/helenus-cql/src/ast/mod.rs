@@ -4,6 +4,7 @@
 //! [`ParsedStatement::bind_markers`] has the way in which each was written.
 
 mod auth;
+mod constraint;
 mod describe;
 mod display;
 mod map_order;
@@ -16,6 +17,7 @@ mod term;
 mod type_name;
 
 pub use auth::*;
+pub use constraint::*;
 pub use describe::*;
 pub use display::cast_function;
 pub use modification::*;

@@ -1,6 +1,8 @@
 //! Statements that change the schema.
 
-use super::{AsOf, FunctionName, Ident, QualifiedName, Relation, SelectItem, Term, TypeName};
+use super::{
+    AsOf, ColumnConstraint, FunctionName, Ident, QualifiedName, Relation, SelectItem, Term, TypeName,
+};
 
 /// The value of a property in a WITH clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +85,8 @@ pub struct ColumnDefinition {
     pub ty: TypeName,
     pub is_static: bool,
     pub mask: Option<ColumnMask>,
+    /// The conditions of CHECK. Empty if there are none.
+    pub constraints: Vec<ColumnConstraint>,
 }
 
 /// The order of one clustering column.
@@ -126,6 +130,12 @@ pub enum TableChange {
         column: Ident,
         if_exists: bool,
         mask: Option<ColumnMask>,
+    },
+    /// `ALTER c CHECK ...`, or `ALTER c DROP CHECK` if there are no constraints.
+    Constrain {
+        column: Ident,
+        if_exists: bool,
+        constraints: Vec<ColumnConstraint>,
     },
     Add {
         if_not_exists: bool,

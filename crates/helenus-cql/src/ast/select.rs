@@ -126,20 +126,20 @@ pub enum Selector {
 /// One relation of a WHERE clause.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Relation {
-    /// `column = term`. Other operators are `<`, `<=`, `>`, `>=`, `!=`, LIKE, CONTAINS and CONTAINS KEY.
+    /// `column = term`. Other operators are `<`, `<=`, `>`, `>=`, `!=`, LIKE, `[NOT] CONTAINS` and `[NOT] CONTAINS KEY`.
     Column {
         column: Ident,
         operator: Operator,
         term: Term,
     },
+    /// `column [NOT] IN (...)`
     ColumnIn {
         column: Ident,
+        is_negated: bool,
         values: InValues,
     },
     /// `column IS NOT NULL`
-    IsNotNull {
-        column: Ident,
-    },
+    IsNotNull { column: Ident },
     /// `m['k'] = term`
     Element {
         column: Ident,
@@ -159,15 +159,30 @@ pub enum Relation {
         operator: Operator,
         term: Term,
     },
+    /// `(a, b) [NOT] IN (...)`
     TupleIn {
         columns: Vec<Ident>,
+        is_negated: bool,
         values: InValues,
     },
-    /// `expr(index, term)`
-    CustomIndex {
-        index: QualifiedName,
-        term: Term,
+    /// `compared BETWEEN first AND second`. The bounds are inclusive, and may be in any order.
+    Between {
+        compared: Compared,
+        first: Term,
+        second: Term,
     },
+    /// `expr(index, term)`
+    CustomIndex { index: QualifiedName, term: Term },
+}
+
+/// The left side of BETWEEN.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Compared {
+    Column(Ident),
+    /// Clustering columns that are compared as a tuple. The bounds are tuple literals or markers.
+    Tuple(Vec<Ident>),
+    /// `token(a, b)`
+    Token(Vec<Ident>),
 }
 
 /// One element of ORDER BY.

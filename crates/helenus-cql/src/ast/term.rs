@@ -109,6 +109,10 @@ pub enum Operator {
     ContainsKey,
     Like,
     IsNot,
+    Between,
+    NotIn,
+    NotContains,
+    NotContainsKey,
 }
 
 impl Operator {
@@ -126,7 +130,19 @@ impl Operator {
             Operator::ContainsKey => "CONTAINS KEY",
             Operator::Like => "LIKE",
             Operator::IsNot => "IS NOT",
+            Operator::Between => "BETWEEN",
+            Operator::NotIn => "NOT IN",
+            Operator::NotContains => "NOT CONTAINS",
+            Operator::NotContainsKey => "NOT CONTAINS KEY",
         }
+    }
+
+    /// Returns the comparison with that symbol. `None` if the text is no comparison.
+    pub fn comparison(symbol: &str) -> Option<Operator> {
+        use Operator::{Eq, Gt, Gte, Lt, Lte, Neq};
+        [Eq, Neq, Lt, Lte, Gt, Gte]
+            .into_iter()
+            .find(|operator| operator.symbol() == symbol)
     }
 
     /// Returns true for `<`, `<=`, `>` and `>=`.

@@ -43,12 +43,14 @@ kinds! {
         Authorize = "authorize" => "K_AUTHORIZE",
         Batch = "batch" => "K_BATCH",
         Begin = "begin" => "K_BEGIN",
+        Between = "between" => "K_BETWEEN",
         Bigint = "bigint" => "K_BIGINT",
         Blob = "blob" => "K_BLOB",
         Boolean = "boolean" => "K_BOOLEAN",
         By = "by" => "K_BY",
         Called = "called" => "K_CALLED",
         Cast = "cast" => "K_CAST",
+        Check = "check" => "K_CHECK",
         Cidrs = "cidrs" => "K_CIDRS",
         Cluster = "cluster" => "K_CLUSTER",
         Clustering = "clustering" => "K_CLUSTERING",
@@ -83,6 +85,7 @@ kinds! {
         Full = "full" => "K_FULL",
         Function = "function" => "K_FUNCTION",
         Functions = "functions" => "K_FUNCTIONS",
+        Generated = "generated" => "K_GENERATED",
         Grant = "grant" => "K_GRANT",
         Group = "group" => "K_GROUP",
         Hashed = "hashed" => "K_HASHED",
@@ -150,6 +153,7 @@ kinds! {
         Storage = "storage" => "K_STORAGE",
         SType = "stype" => "K_STYPE",
         Superuser = "superuser" => "K_SUPERUSER",
+        Superusers = "superusers" => "K_SUPERUSERS",
         Table = "table" => "K_COLUMNFAMILY",
         Tables = "tables" => "K_TABLES",
         Text = "text" => "K_TEXT",
@@ -301,12 +305,14 @@ impl Kind {
                 | Roles
                 | Identity
                 | Superuser
+                | Superusers
                 | NoSuperuser
                 | Login
                 | NoLogin
                 | Options
                 | Password
                 | Hashed
+                | Generated
                 | Exists
                 | Custom
                 | Trigger
@@ -345,6 +351,8 @@ impl Kind {
                 | SelectMasked
                 | Vector
                 | Ann
+                | Between
+                | Check
         )
     }
 

@@ -2,7 +2,8 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{
-    GrantRole, ListPermissions, ListRoles, Permission, PermissionsStatement, Resource, Statement, applicable,
+    GrantRole, ListPermissions, ListRoles, ListedRoles, Permission, PermissionsStatement, Resource,
+    Statement, applicable,
 };
 use crate::lexer::Kind;
 
@@ -186,14 +187,23 @@ impl Parser<'_> {
         Ok(Resource::MBean(name))
     }
 
-    /// Parses rules `listUsersStatement`, `listRolesStatement`, `listPermissionsStatement`.
+    /// Parses rules `listUsersStatement`, `listRolesStatement`, `listSuperUsersStatement`, `listPermissionsStatement`.
     pub(super) fn list(&mut self) -> Parsed<Statement> {
         match self.kind_at(1) {
             Kind::Users => {
                 self.advance();
                 self.advance();
                 Ok(Statement::ListRoles(ListRoles {
-                    users: true,
+                    listed: ListedRoles::Users,
+                    of_role: None,
+                    recursive: false,
+                }))
+            }
+            Kind::Superusers => {
+                self.advance();
+                self.advance();
+                Ok(Statement::ListRoles(ListRoles {
+                    listed: ListedRoles::Superusers,
                     of_role: None,
                     recursive: false,
                 }))
@@ -202,7 +212,7 @@ impl Parser<'_> {
                 self.advance();
                 self.advance();
                 Ok(Statement::ListRoles(ListRoles {
-                    users: false,
+                    listed: ListedRoles::Roles,
                     of_role: self.of_role()?,
                     recursive: !self.accept(Kind::NoRecursive),
                 }))

@@ -6,6 +6,7 @@
 //! comments name the rule that a function parses.
 
 mod auth;
+mod constraint;
 mod describe;
 mod message;
 mod modification;

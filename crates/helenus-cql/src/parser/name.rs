@@ -225,6 +225,7 @@ pub(super) fn follows_type(kind: Kind) -> bool {
             | Greater
             | Static
             | Masked
+            | Check
             | Primary
             | FinalFunc
             | InitCond

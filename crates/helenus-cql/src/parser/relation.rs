@@ -2,8 +2,8 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{
-    Condition, ConditionTarget, ConditionTest, Ident, IfClause, InValues, Operator, QualifiedName, Relation,
-    Term,
+    Compared, Condition, ConditionTarget, ConditionTest, Ident, IfClause, InValues, Operator, QualifiedName,
+    Relation, Term,
 };
 use crate::lexer::Kind;
 
@@ -62,6 +62,9 @@ impl Parser<'_> {
     fn token_relation(&mut self) -> Parsed<Relation> {
         self.advance();
         let columns = self.columns_in_parentheses()?;
+        if self.at(Kind::Between) {
+            return self.between(Compared::Token(columns), Self::term);
+        }
         let operator = self.comparison()?;
         Ok(Relation::Token {
             columns,
@@ -83,14 +86,7 @@ impl Parser<'_> {
         if !follows_relation_column(after) {
             return Err(self.no_viable_at(1));
         }
-        if after == Kind::In
-            && !matches!(
-                self.kind_at(2),
-                Kind::LeftParen | Kind::QuestionMark | Kind::Colon
-            )
-        {
-            return Err(self.no_viable_at(2));
-        }
+        self.check_operator_words(1)?;
         let column = self.column()?;
         let operator = match after {
             Kind::Is => {
@@ -98,11 +94,19 @@ impl Parser<'_> {
                 self.expect_all(&[Kind::Not, Kind::Null])?;
                 return Ok(Relation::IsNotNull { column });
             }
-            Kind::In => {
+            Kind::In => return self.in_relation(column, false),
+            Kind::Not if self.kind_at(1) == Kind::In => {
                 self.advance();
-                let values = self.in_values()?;
-                return Ok(Relation::ColumnIn { column, values });
+                return self.in_relation(column, true);
             }
+            Kind::Not => {
+                self.advance();
+                match self.contains()? {
+                    Operator::ContainsKey => Operator::NotContainsKey,
+                    _ => Operator::NotContains,
+                }
+            }
+            Kind::Between => return self.between(Compared::Column(column), Self::term),
             Kind::LeftBracket => return self.element_relation(column),
             Kind::Like => {
                 self.advance();
@@ -115,6 +119,47 @@ impl Parser<'_> {
             column,
             operator,
             term: self.term()?,
+        })
+    }
+
+    /// Refuses NOT before another word than IN or CONTAINS, and IN before another token than those of its values. The operator is
+    /// `distance` tokens ahead.
+    fn check_operator_words(&mut self, distance: usize) -> Parsed<()> {
+        let mut place = distance;
+        if self.kind_at(place) == Kind::Not {
+            place += 1;
+            if !matches!(self.kind_at(place), Kind::In | Kind::Contains) {
+                return Err(self.no_viable_at(place));
+            }
+        }
+        let begins_values = matches!(
+            self.kind_at(place + 1),
+            Kind::LeftParen | Kind::QuestionMark | Kind::Colon
+        );
+        match self.kind_at(place) == Kind::In && !begins_values {
+            true => Err(self.no_viable_at(place + 1)),
+            false => Ok(()),
+        }
+    }
+
+    fn in_relation(&mut self, column: Ident, is_negated: bool) -> Parsed<Relation> {
+        self.expect(Kind::In)?;
+        Ok(Relation::ColumnIn {
+            column,
+            is_negated,
+            values: self.in_values()?,
+        })
+    }
+
+    /// Parses rule `singleColumnBetweenValues`, with BETWEEN. `bound` parses each bound.
+    fn between(&mut self, compared: Compared, bound: fn(&mut Self) -> Parsed<Term>) -> Parsed<Relation> {
+        self.expect(Kind::Between)?;
+        let first = bound(self)?;
+        self.expect(Kind::And)?;
+        Ok(Relation::Between {
+            compared,
+            first,
+            second: bound(self)?,
         })
     }
 
@@ -131,8 +176,13 @@ impl Parser<'_> {
         })
     }
 
+    /// Returns true if the next token is a comparison.
+    pub(super) fn at_comparison(&self) -> bool {
+        comparison_of(self.kind()).is_some()
+    }
+
     /// Parses rule `relationType`.
-    fn comparison(&mut self) -> Parsed<Operator> {
+    pub(super) fn comparison(&mut self) -> Parsed<Operator> {
         let Some(operator) = comparison_of(self.kind()) else {
             return Err(self.no_viable());
         };
@@ -162,10 +212,19 @@ impl Parser<'_> {
 
     fn tuple_relation(&mut self) -> Parsed<Relation> {
         let columns = self.columns_in_parentheses()?;
-        if self.at(Kind::In) {
+        let is_negated = self.at(Kind::Not) && self.kind_at(1) == Kind::In;
+        if self.at(Kind::In) || is_negated {
+            self.accept(Kind::Not);
             self.advance();
             let values = self.tuple_in_values()?;
-            return Ok(Relation::TupleIn { columns, values });
+            return Ok(Relation::TupleIn {
+                columns,
+                is_negated,
+                values,
+            });
+        }
+        if self.at(Kind::Between) {
+            return self.between(Compared::Tuple(columns), Self::tuple_value);
         }
         let Some(operator) = comparison_of(self.kind()) else {
             return Err(self.no_viable());
@@ -177,16 +236,19 @@ impl Parser<'_> {
             return Err(self.no_viable_at(1));
         }
         self.advance();
-        let term = if self.at_marker() {
-            Term::Marker(self.marker()?)
-        } else {
-            self.tuple_literal()?
-        };
         Ok(Relation::Tuple {
             columns,
             operator,
-            term,
+            term: self.tuple_value()?,
         })
+    }
+
+    /// Parses rule `multiColumnValue`.
+    fn tuple_value(&mut self) -> Parsed<Term> {
+        match self.at_marker() {
+            true => Ok(Term::Marker(self.marker()?)),
+            false => self.tuple_literal(),
+        }
     }
 
     fn tuple_in_values(&mut self) -> Parsed<InValues> {
@@ -287,7 +349,7 @@ fn follows_relation_column(kind: Kind) -> bool {
     comparison_of(kind).is_some()
         || matches!(
             kind,
-            Kind::Is | Kind::In | Kind::LeftBracket | Kind::Like | Kind::Contains
+            Kind::Is | Kind::In | Kind::Not | Kind::Between | Kind::LeftBracket | Kind::Like | Kind::Contains
         )
 }
 

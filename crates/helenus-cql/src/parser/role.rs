@@ -6,16 +6,22 @@ use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Parses rule `createRoleStatement`.
+    /// Parses rule `createRoleStatement`, with or without GENERATED.
     pub(super) fn create_role(&mut self) -> Parsed<CreateRole> {
-        self.expect_all(&[Kind::Create, Kind::Role])?;
-        let if_not_exists = self.if_not_exists()?;
-        let name = self.role_name()?;
+        self.expect(Kind::Create)?;
+        let is_name_generated = self.accept(Kind::Generated);
+        self.expect(Kind::Role)?;
+        let if_not_exists = !is_name_generated && self.if_not_exists()?;
+        let name = match is_name_generated {
+            true => String::new(),
+            false => self.role_name()?,
+        };
         let mut options = self.role_options()?;
         options.login.get_or_insert(false);
         options.superuser.get_or_insert(false);
         Ok(CreateRole {
             name,
+            is_name_generated,
             if_not_exists,
             options,
         })
@@ -60,6 +66,13 @@ impl Parser<'_> {
                 self.expect_all(&[Kind::Password, Kind::EqSign])?;
                 let password = self.expect_string()?;
                 once(&mut options.password, password, "PASSWORD")
+            }
+            Kind::Generated => {
+                self.expect_all(&[Kind::Generated, Kind::Password])?;
+                match std::mem::replace(&mut options.generated_password, true) {
+                    true => once(&mut Some(()), (), "GENERATED_PASSWORD"),
+                    false => Ok(()),
+                }
             }
             Kind::Hashed => {
                 self.expect_all(&[Kind::Hashed, Kind::Password, Kind::EqSign])?;
@@ -144,6 +157,7 @@ impl Parser<'_> {
         options.superuser.get_or_insert(false);
         Ok(CreateRole {
             name,
+            is_name_generated: false,
             if_not_exists,
             options,
         })
@@ -172,6 +186,12 @@ impl Parser<'_> {
     fn user_options(&mut self) -> Parsed<RoleOptions> {
         let mut options = RoleOptions::default();
         if self.accept(Kind::With) {
+            if self.accept(Kind::Generated) {
+                self.expect(Kind::Password)?;
+                options.generated_password = true;
+                self.superuser_option(&mut options);
+                return Ok(options);
+            }
             let hashed = self.accept(Kind::Hashed);
             if !hashed && !self.at(Kind::Password) {
                 return Err(self.no_viable());
@@ -184,12 +204,16 @@ impl Parser<'_> {
                 options.password = password;
             }
         }
+        self.superuser_option(&mut options);
+        Ok(options)
+    }
+
+    fn superuser_option(&mut self, options: &mut RoleOptions) {
         if self.accept(Kind::Superuser) {
             options.superuser = Some(true);
         } else if self.accept(Kind::NoSuperuser) {
             options.superuser = Some(false);
         }
-        Ok(options)
     }
 
     /// Parses rule `username`. The case is kept.
@@ -248,10 +272,16 @@ fn once<T>(option: &mut Option<T>, value: T, name: &str) -> Parsed<()> {
 }
 
 fn exclusive_passwords(options: &RoleOptions) -> Parsed<()> {
-    if options.password.is_some() && options.hashed_password.is_some() {
-        return Err(CqlError::Syntax(
-            "Options 'password' and 'hashed password' are mutually exclusive".to_owned(),
-        ));
+    let given = [
+        (options.password.is_some(), "password"),
+        (options.hashed_password.is_some(), "hashed password"),
+        (options.generated_password, "generated password"),
+    ];
+    let mut given = given.iter().filter(|(is_given, _)| *is_given);
+    match (given.next(), given.next()) {
+        (Some((_, first)), Some((_, second))) => Err(CqlError::Syntax(format!(
+            "Options '{first}' and '{second}' are mutually exclusive"
+        ))),
+        _ => Ok(()),
     }
-    Ok(())
 }

@@ -70,6 +70,10 @@ impl Parser<'_> {
             Kind::Aggregate => Ok(Statement::CreateAggregate(Box::new(self.create_aggregate()?))),
             Kind::User => Ok(Statement::CreateRole(self.create_user()?)),
             Kind::Role => Ok(Statement::CreateRole(self.create_role()?)),
+            Kind::Generated if self.kind_at(2) == Kind::Role => {
+                Ok(Statement::CreateRole(self.create_role()?))
+            }
+            Kind::Generated => Err(self.no_viable_at(2)),
             Kind::Or => match (self.kind_at(2), self.kind_at(3)) {
                 (Kind::Replace, Kind::Function) => {
                     Ok(Statement::CreateFunction(Box::new(self.create_function()?)))

@@ -68,7 +68,8 @@ impl Parser<'_> {
         if self.accept(Kind::Primary) {
             return self.table_primary_key(create);
         }
-        let column = self.column_definition()?;
+        let mut column = self.column_definition()?;
+        column.constraints = self.column_constraints()?;
         let name = column.name.clone();
         if !names.insert(name.clone()) {
             return Err(CqlError::Invalid(format!(
@@ -105,7 +106,7 @@ impl Parser<'_> {
         Ok(columns)
     }
 
-    /// Parses a column's name, type, STATIC and mask.
+    /// Parses a column's name, type, STATIC and mask. Only the columns of CREATE TABLE have constraints, which follow.
     fn column_definition(&mut self) -> Parsed<ColumnDefinition> {
         Ok(ColumnDefinition {
             name: self.ident()?,
@@ -116,6 +117,7 @@ impl Parser<'_> {
             } else {
                 None
             },
+            constraints: Vec::new(),
         })
     }
 
@@ -219,13 +221,16 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `ALTER c TYPE t`, `ALTER c MASKED WITH ...` or `ALTER c DROP MASKED`.
+    /// Parses `ALTER c TYPE t`, `ALTER c MASKED WITH ...`, `ALTER c CHECK ...`, or `ALTER c DROP` with MASKED or CHECK.
     fn alter_column(&mut self) -> Parsed<TableChange> {
         if self.kind_at(1) != Kind::If {
             if !self.is_column_at(1) {
                 return Err(self.no_viable_at(1));
             }
-            if !matches!(self.kind_at(2), Kind::Type | Kind::Masked | Kind::Drop) {
+            if !matches!(
+                self.kind_at(2),
+                Kind::Type | Kind::Masked | Kind::Check | Kind::Drop
+            ) {
                 return Err(self.no_viable_at(2));
             }
         }
@@ -245,6 +250,19 @@ impl Parser<'_> {
                 if_exists,
                 mask: Some(self.column_mask()?),
             }),
+            Kind::Check => Ok(TableChange::Constrain {
+                column,
+                if_exists,
+                constraints: self.column_constraints()?,
+            }),
+            Kind::Drop if self.kind_at(1) == Kind::Check => {
+                self.expect_all(&[Kind::Drop, Kind::Check])?;
+                Ok(TableChange::Constrain {
+                    column,
+                    if_exists,
+                    constraints: Vec::new(),
+                })
+            }
             Kind::Drop => {
                 self.expect_all(&[Kind::Drop, Kind::Masked])?;
                 Ok(TableChange::Mask {

@@ -183,7 +183,10 @@ impl TableShape {
                 }
             }
             TableChange::DropCompactStorage => self.is_compact = false,
-            TableChange::AlterType { .. } | TableChange::Mask { .. } | TableChange::Properties(_) => {}
+            TableChange::AlterType { .. }
+            | TableChange::Mask { .. }
+            | TableChange::Constrain { .. }
+            | TableChange::Properties(_) => {}
         }
         Ok(())
     }

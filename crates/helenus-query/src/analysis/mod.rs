@@ -3,6 +3,7 @@
 
 pub(crate) mod assignable;
 pub(crate) mod consistency;
+pub(crate) mod constraint;
 pub(crate) mod context;
 pub(crate) mod definition_check;
 pub mod functions;

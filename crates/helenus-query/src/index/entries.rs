@@ -14,6 +14,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -42,6 +43,7 @@ pub fn hidden_columns(base: &Table, indexed: &Column) -> Vec<Column> {
         id: ColumnId(u32::try_from(position).unwrap_or(u32::MAX)),
         order,
         mask: None,
+        constraints: Arc::default(),
     };
     let mut columns = vec![
         column(" value", CqlType::BLOB, ColumnKind::PartitionKey, 0, Order::Asc),

@@ -41,6 +41,8 @@ pub struct Pattern {
     pub kind: LikeKind,
     /// The terms, all of which must be found. There is one unless an analyzer has split the text.
     pub terms: Vec<Bytes>,
+    /// True if the pattern finds text of any length. An index does not hold text of [`TERM_LEN_END`] bytes and more.
+    pub finds_long_text: bool,
 }
 
 impl Pattern {
@@ -63,6 +65,25 @@ impl Pattern {
         Ok(Pattern {
             kind,
             terms: vec![value.slice(begin..end)],
+            finds_long_text: false,
+        })
+    }
+
+    /// Parses a pattern that no index answers. As in Cassandra 6, it has a `%` only at its start and end.
+    ///
+    /// # Errors
+    /// `LIKE value can't be empty.`
+    pub fn unindexed(value: &Bytes) -> Result<Pattern, CqlError> {
+        let pattern = Pattern::of(value)?;
+        if pattern.terms.iter().any(|term| term.contains(&b'%')) {
+            return Err(CqlError::invalid(format!(
+                "LIKE '{}' has a % between other characters, where it is no wildcard; use it at the start or end of the pattern only",
+                String::from_utf8_lossy(value)
+            )));
+        }
+        Ok(Pattern {
+            finds_long_text: true,
+            ..pattern
         })
     }
 
@@ -71,6 +92,7 @@ impl Pattern {
         Pattern {
             kind: self.kind,
             terms: self.terms.iter().flat_map(|term| analysis.terms(term)).collect(),
+            finds_long_text: self.finds_long_text,
         }
     }
 
@@ -81,7 +103,7 @@ impl Pattern {
     }
 
     fn accepts_one(&self, term: &[u8], found: &[u8]) -> bool {
-        if found.len() >= TERM_LEN_END {
+        if found.len() >= TERM_LEN_END && !self.finds_long_text {
             return false;
         }
         match self.kind {

@@ -295,6 +295,7 @@ fn own_columns() -> Vec<Column> {
         position,
         name: format!("cdc${name}"),
         mask: None,
+        constraints: Arc::default(),
     };
     use ColumnKind::{Clustering, PartitionKey, Regular};
     vec![
@@ -315,6 +316,7 @@ fn columns_of(base: &Column) -> Vec<Column> {
         .map(|(id, name, ty)| Column {
             id: id(base.id),
             mask: mask(base.mask.as_ref(), &base.ty, &ty),
+            constraints: Arc::default(),
             name,
             ty,
             kind: ColumnKind::Regular,

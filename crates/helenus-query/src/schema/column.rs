@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use helenus_cql::error::CqlError;
 use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::CqlType;
 use helenus_row::{ColumnId, Order};
+
+use super::constraint::{Constraint, ConstraintKind};
 
 /// The role of a column in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,6 +37,8 @@ pub struct Column {
     pub name: String,
     /// The mask for roles without the permission to see the column's values. `None` if the column has no mask.
     pub mask: Option<Arc<ColumnMask>>,
+    /// The conditions that written values must meet. Empty if there are none.
+    pub constraints: Arc<[Constraint]>,
 }
 
 /// A function of a column's value and of further arguments (Cassandra's `ColumnMask`).
@@ -81,6 +86,21 @@ impl Column {
     /// types do not recognize them.
     pub fn is_reversed(&self) -> bool {
         self.order == Order::Desc
+    }
+
+    /// Returns true if the column has the constraint NOT NULL.
+    pub fn refuses_null(&self) -> bool {
+        let mut constraints = self.constraints.iter();
+        constraints.any(|constraint| constraint.kind == ConstraintKind::NotNull)
+    }
+
+    /// Checks a written value. `None` is null.
+    ///
+    /// # Errors
+    /// The value does not meet a constraint.
+    pub fn check_constraints(&self, value: Option<&[u8]>) -> Result<(), CqlError> {
+        let mut constraints = self.constraints.iter();
+        constraints.try_for_each(|constraint| constraint.check(&self.name, &self.ty, value))
     }
 
     pub fn is_static(&self) -> bool {

@@ -55,10 +55,10 @@ impl Expression {
             return false;
         };
         match &self.operand {
-            Operand::Value(operand) if column.ty.is_multicell() && column.ty.is_collection() => view
-                .cells(self.column)
-                .iter()
-                .any(|cell| match (&column.ty, self.operator) {
+            Operand::Value(operand) if column.ty.is_multicell() && column.ty.is_collection() => {
+                let cells = view.cells(self.column);
+                let (operator, is_negated) = positive(self.operator);
+                let is_found = cells.iter().any(|cell| match (&column.ty, operator) {
                     (CqlType::Set { element, .. }, Operator::Contains) => {
                         self.is_equal(element, cell.path.as_deref(), operand)
                     }
@@ -70,7 +70,10 @@ impl Expression {
                         Operator::Contains,
                     ) => self.is_equal(element, Some(&cell.value), operand),
                     _ => false,
-                }),
+                });
+                // A collection without elements is null.
+                is_found != is_negated && !cells.is_empty()
+            }
             Operand::Entry { key, value } if column.ty.is_multicell() => {
                 let CqlType::Map {
                     key: key_ty,
@@ -101,6 +104,16 @@ impl Expression {
     }
 }
 
+/// Returns the operator without its NOT, and true if it has one.
+fn positive(operator: Operator) -> (Operator, bool) {
+    match operator {
+        Operator::NotContains => (Operator::Contains, true),
+        Operator::NotContainsKey => (Operator::ContainsKey, true),
+        Operator::NotIn => (Operator::In, true),
+        operator => (operator, false),
+    }
+}
+
 pub(crate) fn is_equal(ty: &CqlType, found: Option<&[u8]>, wanted: &[u8]) -> bool {
     found.is_some_and(|found| value::compare(ty, found, wanted) == Ordering::Equal)
 }
@@ -113,6 +126,9 @@ pub(crate) fn comparable(ty: &CqlType) -> &CqlType {
 
 pub(crate) fn accepts_value(ty: &CqlType, operator: Operator, operand: &Operand, found: &[u8]) -> bool {
     let ty = comparable(ty);
+    if let (operator, true) = positive(operator) {
+        return !accepts_value(ty, operator, operand, found);
+    }
     match (operator, operand) {
         (Operator::In, Operand::List(values)) => {
             values.iter().any(|wanted| is_equal(ty, Some(found), wanted))
@@ -131,8 +147,12 @@ pub(crate) fn accepts_value(ty: &CqlType, operator: Operator, operand: &Operand,
                 Operator::Gte => order.is_ge(),
                 Operator::Neq => order.is_ne(),
                 Operator::In
+                | Operator::NotIn
+                | Operator::Between
                 | Operator::Contains
                 | Operator::ContainsKey
+                | Operator::NotContains
+                | Operator::NotContainsKey
                 | Operator::Like
                 | Operator::IsNot => false,
             }

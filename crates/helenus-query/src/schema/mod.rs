@@ -6,6 +6,7 @@
 pub(crate) mod cdc_log;
 pub(crate) mod column;
 pub(crate) mod compact_storage;
+pub mod constraint;
 pub(crate) mod derived_tables;
 pub(crate) mod documents;
 pub(crate) mod expression;
@@ -226,6 +227,11 @@ impl Schema {
     /// Returns true if any column of a table or view is masked.
     pub fn has_masks(&self) -> bool {
         self.stored_tables().any(|table| table.is_masked())
+    }
+
+    /// Returns true if any column of a table has constraints.
+    pub fn has_constraints(&self) -> bool {
+        self.stored_tables().any(|table| table.has_constraints)
     }
 
     /// Returns true if any keyspace has user-defined functions or aggregates.

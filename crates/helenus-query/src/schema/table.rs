@@ -42,6 +42,8 @@ pub struct Table {
     pub is_counter: bool,
     /// True if the table limits the request rate of its partitions. The rates are in `options`, which most requests need not touch.
     pub is_rate_limited: bool,
+    /// True if columns have constraints, which writes must meet.
+    pub has_constraints: bool,
     /// True if the table's changes are written to a log table.
     pub captures_changes: bool,
     /// True if the log table also gets the rows before or after changes, so that writes must read them.
@@ -127,6 +129,7 @@ impl TableBuilder {
             static_count: count(ColumnKind::Static),
             is_counter: columns.iter().any(|column| column.ty.is_counter()),
             is_rate_limited: self.options.per_partition_rate_limit.is_some(),
+            has_constraints: columns.iter().any(|column| !column.constraints.is_empty()),
             captures_changes: self.options.cdc.enabled && self.kind == TableKind::Stored,
             has_images: self.options.cdc.has_images() && self.kind == TableKind::Stored,
             layout: KeyLayout::new(clustering),

@@ -52,6 +52,8 @@ pub struct Config {
     /// The address reported to drivers. `None` if it is the one that the node listens on.
     pub advertise: Option<SocketAddr>,
     pub cluster_name: String,
+    /// The version of Cassandra that drivers read. They choose their behaviour by it.
+    pub release_version: String,
     pub data_center: String,
     pub rack: String,
     pub worker_threads: Option<usize>,
@@ -140,6 +142,7 @@ impl Config {
             merge_after: MERGE_AFTER_DEFAULT,
             advertise: None,
             cluster_name: "Helenus".to_owned(),
+            release_version: CASSANDRA_VERSION.to_owned(),
             data_center: "datacenter1".to_owned(),
             rack: "rack1".to_owned(),
             worker_threads: None,

@@ -47,7 +47,7 @@ use helenus_tablet::{StoreUrl, machine_memory_bytes};
 use tokio::sync::Notify;
 
 use self::cluster::Identity;
-use self::config::{CASSANDRA_VERSION, Config, LogFormat};
+use self::config::{Config, LogFormat};
 use self::live::{AppliedTo, Live};
 use self::log_filter::LogFilter;
 use self::settings::{ExplicitSettings, Sources};
@@ -426,8 +426,9 @@ fn print_banner(
     let reachable = config.reachable(address);
     let (host, port) = (reachable.ip(), reachable.port());
     println!(
-        "Helenus {} serves CQL as Apache Cassandra {CASSANDRA_VERSION}",
-        env!("CARGO_PKG_VERSION")
+        "Helenus {} serves CQL as Apache Cassandra {}",
+        env!("CARGO_PKG_VERSION"),
+        config.release_version
     );
     println!(
         "  listening on  {address}   (ready after {} ms)",

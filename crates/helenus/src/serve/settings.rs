@@ -63,6 +63,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "request_timeout", about: "the time that a request to other nodes may take", allowed: TIME, set: |c, v| put(&mut c.limits.request_timeout, time(v)) },
     Setting { name: "advertise", about: "the address at which drivers reach this node, if it is not listen", allowed: ADDRESS, set: |c, v| put(&mut c.advertise, address(v).map(Some)) },
     Setting { name: "cluster_name", about: "the name of the cluster", allowed: NAME, set: |c, v| put(&mut c.cluster_name, name(v)) },
+    Setting { name: "release_version", about: "the version of Apache Cassandra that drivers read in system.local", allowed: "a version such as 6.0.0", set: |c, v| put(&mut c.release_version, version(v)) },
     Setting { name: "data_center", about: "the data center of this node", allowed: NAME, set: |c, v| put(&mut c.data_center, name(v)) },
     Setting { name: "rack", about: "the rack of this node", allowed: NAME, set: |c, v| put(&mut c.rack, name(v)) },
     Setting { name: "log", about: "the level of log lines, or a filter", allowed: "error, warn, info, debug, trace, or a filter such as info,helenus_server=debug", set: |c, v| { c.log = v.to_owned(); Ok(()) } },
@@ -216,6 +217,19 @@ fn name(text: &str) -> Result<String, String> {
         return Err("not such a name".to_owned());
     }
     Ok(text.to_owned())
+}
+
+/// Parses a version of three numbers, with or without a suffix such as `-alpha1`.
+fn version(text: &str) -> Result<String, String> {
+    let (numbers, suffix) = text.split_once('-').unwrap_or((text, "x"));
+    let is_number =
+        |part: &str| !part.is_empty() && part.len() <= 4 && part.bytes().all(|b| b.is_ascii_digit());
+    let is_plain =
+        !suffix.is_empty() && suffix.len() <= 32 && suffix.bytes().all(|b| b.is_ascii_alphanumeric());
+    match numbers.split('.').count() == 3 && numbers.split('.').all(is_number) && is_plain {
+        true => Ok(text.to_owned()),
+        false => Err("not such a version".to_owned()),
+    }
 }
 
 fn secret(text: &str) -> Result<String, String> {

@@ -42,6 +42,7 @@ const SHOWN: &[(&str, Show)] = &[
     ("request_timeout", |c| time(c.limits.request_timeout)),
     ("advertise", |c| text(&c.advertise)),
     ("cluster_name", |c| c.cluster_name.clone()),
+    ("release_version", |c| c.release_version.clone()),
     ("data_center", |c| c.data_center.clone()),
     ("rack", |c| c.rack.clone()),
     ("log", |c| c.log.clone()),

@@ -51,6 +51,16 @@ fn the_command_line_wins_over_the_environment_over_the_file() {
 }
 
 #[test]
+fn release_version_is_a_version() {
+    let of = |version| load(&pairs(&[("release_version", version)]), None, &[]);
+    assert_eq!(of("6.0.0").ok().unwrap().release_version, "6.0.0");
+    assert_eq!(of("6.0.0-alpha2").ok().unwrap().release_version, "6.0.0-alpha2");
+    for wrong in ["6", "6.0", "6.0.x", "6.0.0-", "", "6.0.0.0"] {
+        assert!(of(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn values_have_units() {
     let settings = pairs(&[
         ("memtable_bytes", "64MiB"),

@@ -12,7 +12,7 @@ use helenus_server::node::{ClusterNode, Reader};
 use helenus_tablet::{FailureStreak, StoreConfig, StoreUrl, why_unavailable};
 
 use super::cluster::{self, Identity};
-use super::config::{CASSANDRA_VERSION, Config};
+use super::config::Config;
 use super::{live, read_only};
 
 /// Pause between two attempts to use the store.
@@ -132,7 +132,7 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
         rack: identity.description.rack.clone(),
         host_id: identity.host_id,
         native_address: identity.description.cql_address,
-        release_version: CASSANDRA_VERSION.to_owned(),
+        release_version: config.release_version.clone(),
     };
     let url = config.store.url.to_string();
     let engine_config = EngineConfig {

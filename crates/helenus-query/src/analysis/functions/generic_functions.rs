@@ -8,7 +8,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 
 use super::parameter::Parameter;
-use super::{Function, NativeFunction, aggregate, collection, json, masking, vector};
+use super::{Function, NativeFunction, aggregate, collection, format, json, masking, vector};
 use crate::analysis::PlanContext;
 use crate::analysis::assignable::Assignable;
 
@@ -125,6 +125,7 @@ pub fn factories() -> Vec<GenericFunction> {
         }),
     ];
     factories.extend(collection_factories());
+    factories.extend(format_factories());
     factories.extend(vector_factories());
     factories.extend(masking_factories());
     factories
@@ -191,6 +192,19 @@ fn collection_aggregate(
         _ => return Err(factory.wrong_arguments()),
     };
     scalar(collection::aggregated(name, first(types)?, aggregate))
+}
+
+fn format_factories() -> Vec<GenericFunction> {
+    let unit = || Parameter::Optional(Box::new(fixed(CqlType::ASCII)));
+    let parameters = || vec![Parameter::OneOf(format::FORMATTED), unit(), unit()];
+    vec![
+        GenericFunction::new("format_bytes", parameters(), |_, types, _| {
+            scalar(format::bytes(types))
+        }),
+        GenericFunction::new("format_time", parameters(), |_, types, _| {
+            scalar(format::time(types))
+        }),
+    ]
 }
 
 fn vector_factories() -> Vec<GenericFunction> {

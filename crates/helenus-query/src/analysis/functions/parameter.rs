@@ -16,6 +16,8 @@ use crate::analysis::assignable::Assignable;
 pub enum Parameter {
     /// This type, or a type that is compatible with it.
     Fixed(CqlType),
+    /// One of these types, or a type that is compatible with one. An argument of an unknown type has the first.
+    OneOf(&'static [CqlType]),
     /// Text or ascii.
     String,
     Any {
@@ -50,6 +52,7 @@ impl Parameter {
     ) -> Option<CqlType> {
         match self {
             Parameter::Fixed(ty) => arg.compatible_type(ctx).or_else(|| Some(ty.clone())),
+            Parameter::OneOf(types) => arg.compatible_type(ctx).or_else(|| types.first().cloned()),
             Parameter::String => arg.compatible_type(ctx).or(Some(CqlType::TEXT)),
             Parameter::Any { infer_from_receiver } => arg
                 .compatible_type(ctx)
@@ -91,6 +94,12 @@ impl Parameter {
                 test_assignment(ty, allowed).is_assignable(),
                 format!("an argument of type {self}"),
             ),
+            Parameter::OneOf(types) => (
+                types
+                    .iter()
+                    .any(|allowed| test_assignment(ty, allowed).is_assignable()),
+                format!("an argument of type {self}"),
+            ),
             Parameter::String => (
                 [CqlType::TEXT, CqlType::ASCII]
                     .iter()
@@ -115,7 +124,11 @@ impl Parameter {
                 "a float vector argument".to_owned(),
             ),
         };
-        let sees_type = !arg.is_reversed_column() || matches!(self, Parameter::Fixed(_) | Parameter::String);
+        let names_types = matches!(
+            self,
+            Parameter::Fixed(_) | Parameter::OneOf(_) | Parameter::String
+        );
+        let sees_type = !arg.is_reversed_column() || names_types;
         if fits && sees_type {
             return Ok(());
         }
@@ -130,6 +143,10 @@ impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Parameter::Fixed(ty) => write!(f, "{ty}"),
+            Parameter::OneOf(types) => {
+                let names: Vec<String> = types.iter().map(ToString::to_string).collect();
+                write!(f, "[{}]", names.join("|"))
+            }
             Parameter::String => f.write_str("[text|varchar|ascii]"),
             Parameter::Any { .. } => f.write_str("any"),
             Parameter::SameAs { parameter, .. } => write!(f, "{parameter}"),

@@ -9,7 +9,7 @@ use helenus_cql::types::CqlType;
 use helenus_cql::value::{Assignment, test_assignment};
 
 use super::generic_functions::{self, GenericFunction};
-use super::{Function, aggregate, blob, cast, math, operation, time, token, user};
+use super::{Function, aggregate, blob, cast, length, math, operation, time, token, user};
 use crate::analysis::PlanContext;
 use crate::analysis::assignable::{Assignable, test_strictly};
 use crate::response::ColumnSpec;
@@ -27,6 +27,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     let scalars = [
         time::functions(),
         blob::functions(),
+        length::functions(),
         cast::functions(),
         math::functions(),
         operation::functions(),

@@ -9,8 +9,10 @@ use helenus_cql::value;
 use helenus_row::{ClusteringRange, key};
 
 use super::ModificationPlan;
+use super::constrained::{check_clustering, check_partition_key, check_present};
 use super::operation::Operation;
 use crate::analysis::EvalContext;
+use crate::analysis::restrictions::RangeBounds;
 use crate::analysis::restrictions::StatementKind;
 use crate::analysis::restrictions::bounds::DeletedSlices;
 use crate::rows::PartitionKey;
@@ -59,7 +61,8 @@ pub enum RowsBound {
     /// No rows: the statement modifies only static columns, or the partition as a whole.
     None,
     Names(Vec<RowName>),
-    Ranges(Vec<ClusteringRange>),
+    /// Ranges of rows by the kind of their bounds.
+    Ranges(Vec<(RangeBounds, Vec<ClusteringRange>)>),
     /// The rows of a slice with a null bound of the column at this index. The null is an error once the statement deletes by it.
     Null(usize),
 }
@@ -81,10 +84,20 @@ impl<'p> BoundModification<'p> {
     /// # Errors
     /// Cassandra's, for keys that are null, unset, empty or too long.
     pub fn new(plan: &'p ModificationPlan, eval: EvalContext<'p>) -> Result<BoundModification<'p>, CqlError> {
+        let bound = BoundModification::unchecked(plan, eval)?;
+        bound.check_keys()?;
+        Ok(bound)
+    }
+
+    fn unchecked(
+        plan: &'p ModificationPlan,
+        eval: EvalContext<'p>,
+    ) -> Result<BoundModification<'p>, CqlError> {
         // Errors in the timestamp are reported before those in keys.
         let timestamp_us = plan.attributes.timestamp_us(&eval)?;
         if let Some(json) = &plan.json {
             let row = json.row(&plan.table, &eval)?;
+            check_present(&plan.table, &row.operations)?;
             let name = row_name(&plan.table, &row.clustering)?;
             return Ok(BoundModification {
                 plan,
@@ -120,6 +133,23 @@ impl<'p> BoundModification<'p> {
             operations: Cow::Borrowed(&plan.operations),
             timestamp_us,
         })
+    }
+
+    /// Checks the constraints of key columns. A DELETE may name any key.
+    fn check_keys(&self) -> Result<(), CqlError> {
+        let table = &self.plan.table;
+        if !table.has_constraints || self.plan.kind == StatementKind::Delete {
+            return Ok(());
+        }
+        for partition in &self.partitions {
+            check_partition_key(table, &partition.bytes)?;
+        }
+        let RowsBound::Names(names) = &self.rows else {
+            return Ok(());
+        };
+        names
+            .iter()
+            .try_for_each(|name| check_clustering(table, &name.clustering, name.exact.as_deref()))
     }
 
     /// Returns true if the operations are on regular columns, or a row is inserted or deleted.

@@ -5,6 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod bound;
 pub(crate) mod columns;
 pub(crate) mod conditions;
+mod constrained;
 #[cfg(test)]
 mod explain;
 pub(crate) mod insert_rows;

@@ -10,13 +10,14 @@ use helenus_cql::types::CqlType;
 use super::ModificationPlan;
 use super::attributes::Attributes;
 use super::conditions::Conditions;
+use super::constrained::check_present;
 use super::json::JsonSource;
 use super::operation::{self, Operation};
 use crate::analysis::PlanContext;
 use crate::analysis::modification::columns::existing;
 use crate::analysis::restrictions::{RestrictionOptions, StatementKind, StatementRestrictions};
 use crate::response::ColumnSpec;
-use crate::schema::Table;
+use crate::schema::{Table, constraint};
 
 fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
@@ -81,6 +82,9 @@ impl ModificationPlanBuilder {
             if attributes.has_timestamp() {
                 return invalid("Cannot provide custom timestamp for conditional updates");
             }
+        }
+        if kind != StatementKind::Delete && json.is_none() {
+            check_present(&table, &operations)?;
         }
         Ok(ModificationPlan::new(
             table,
@@ -231,6 +235,9 @@ fn plan_delete(ctx: &mut PlanContext<'_>, delete: &ast::Delete) -> Result<Modifi
                 "Invalid identifier {} for deletion (should not be a PRIMARY KEY part)",
                 column.name
             ));
+        }
+        if column.refuses_null() {
+            return Err(constraint::null(&column.name));
         }
         operations.push(operation::plan_deletion(ctx, &table, place, column, deletion)?);
     }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::value;
-use helenus_row::key::{TupleBound, compose_partition_key};
+use helenus_row::key::compose_partition_key;
 use helenus_row::{ClusteringRange, KeyError};
 
-use super::restriction::{BoundTuple, Restriction, SliceBound, Test, column_name, null_column};
+use super::bound_slice::{BoundSlice, BoundedRange};
+use super::restriction::{BoundTuple, Restriction, Test, column_name, null_column};
 use super::token::TokenBounds;
-use super::{StatementRestrictions, is_filter};
+use super::{RangeBounds, StatementRestrictions, is_filter};
 use crate::analysis::EvalContext;
 use crate::rows::{PartitionKey, RowSelection};
 use crate::schema::Table;
@@ -111,7 +112,7 @@ fn equal_tuples(
             }
         }
         Test::In(list) => {
-            let bound = list.bind(table, restriction, ctx)?;
+            let bound = list.bind(table, columns, restriction.is_multi, ctx)?;
             let complete = |tuple: BoundTuple| tuple.into_iter().collect::<Option<Vec<Bytes>>>();
             bound
                 .into_iter()
@@ -229,13 +230,14 @@ impl StatementRestrictions {
     /// Returns the ranges of clusterings that satisfy the restrictions on clustering columns. They are ascending and don't overlap.
     pub fn clustering_slices(&self, ctx: &EvalContext<'_>) -> Result<Vec<ClusteringRange>, CqlError> {
         let (prefixes, slice) = self.bind_slices(ctx)?;
-        if slice
-            .as_ref()
-            .is_some_and(|slice| matches!(slice.ends(&self.table).1, Side::Null))
-        {
+        let Some(slice) = slice else {
+            return self.prefix_ranges(&prefixes);
+        };
+        if slice.ends_with_null(&self.table) {
             return Ok(Vec::new());
         }
-        self.ranges(&prefixes, slice)
+        let ranges = self.slice_ranges(&prefixes, &slice)?;
+        Ok(ranges.into_iter().map(|(range, _)| range).collect())
     }
 
     /// Returns the ranges of clusterings that a DELETE deletes.
@@ -245,20 +247,26 @@ impl StatementRestrictions {
             return Ok(DeletedSlices::None);
         }
         let Some(slice) = slice else {
-            return self.ranges(&prefixes, None).map(DeletedSlices::Ranges);
+            let ranges = self.prefix_ranges(&prefixes)?;
+            return Ok(DeletedSlices::Ranges(vec![(RangeBounds::default(), ranges)]));
         };
         if slice.is_surely_empty(&self.table) {
             return Ok(DeletedSlices::None);
         }
-        if matches!(slice.lower, Side::Null) || matches!(slice.upper, Side::Null) {
+        if slice.has_null() {
             return Ok(DeletedSlices::Null(slice.restriction.first_column()));
         }
-        let rises = slice.rises(&self.table);
-        let ranges = self.ranges(&prefixes, Some(slice))?;
-        Ok(match ranges.is_empty() && !rises {
-            true => DeletedSlices::None,
-            false => DeletedSlices::Ranges(ranges),
-        })
+        let mut ranges = self.slice_ranges(&prefixes, &slice)?;
+        if ranges.is_empty() && !slice.rises(&self.table) {
+            return Ok(DeletedSlices::None);
+        }
+        ranges.sort_by_key(|(_, bounds)| *bounds);
+        let groups = ranges.chunk_by(|(_, a), (_, b)| a == b);
+        let groups = groups.filter_map(|group| {
+            let (_, bounds) = group.first()?;
+            Some((*bounds, group.iter().map(|(range, _)| range.clone()).collect()))
+        });
+        Ok(DeletedSlices::Ranges(groups.collect()))
     }
 
     /// Binds the restrictions on clustering columns: the prefixes by = and IN, and the slice that follows them.
@@ -271,11 +279,7 @@ impl StatementRestrictions {
                 break;
             }
             if let Test::Slice(slice) = &restriction.test {
-                let slice = BoundSlice {
-                    restriction,
-                    lower: bind_bound(table, restriction, slice.start.as_ref(), ctx)?,
-                    upper: bind_bound(table, restriction, slice.end.as_ref(), ctx)?,
-                };
+                let slice = BoundSlice::bind(table, restriction, slice, ctx)?;
                 return Ok((prefixes, Some(slice)));
             }
             prefixes.push(&equal_tuples(table, restriction, ctx)?)?;
@@ -287,25 +291,31 @@ impl StatementRestrictions {
         Ok((prefixes, None))
     }
 
-    fn ranges(
-        &self,
-        prefixes: &Combinations,
-        slice: Option<BoundSlice<'_>>,
-    ) -> Result<Vec<ClusteringRange>, CqlError> {
+    /// Returns the ranges of the rows that begin with one of the prefixes.
+    fn prefix_ranges(&self, prefixes: &Combinations) -> Result<Vec<ClusteringRange>, CqlError> {
         let layout = &self.table.layout;
-        let bounds = slice.map(|slice| (slice.lower.into_bound(), slice.upper.into_bound()));
-        let mut ranges = Vec::new();
-        for prefix in &prefixes.rows {
-            match &bounds {
-                Some((lower, upper)) => {
-                    let found = layout.tuple_ranges(prefix, lower.as_ref(), upper.as_ref());
-                    ranges.extend(found.map_err(invalid_key)?);
-                }
-                None => ranges.push(layout.prefix_range(prefix).map_err(invalid_key)?),
-            }
-        }
+        let ranges = prefixes.rows.iter().map(|prefix| layout.prefix_range(prefix));
+        let mut ranges = ranges.collect::<Result<Vec<_>, _>>().map_err(invalid_key)?;
         ranges.retain(|range| !range.is_empty());
         ranges.sort_by(|a, b| a.start.cmp(&b.start));
+        ranges.dedup();
+        Ok(ranges)
+    }
+
+    /// Returns the ranges of the rows that begin with one of the prefixes and are in the slice.
+    fn slice_ranges(
+        &self,
+        prefixes: &Combinations,
+        slice: &BoundSlice<'_>,
+    ) -> Result<Vec<BoundedRange>, CqlError> {
+        let bounds = self.deleted_bounds();
+        let mut ranges = Vec::new();
+        for prefix in &prefixes.rows {
+            let added = slice.add_ranges(&self.table.layout, prefix, bounds, &mut ranges);
+            added.map_err(invalid_key)?;
+        }
+        ranges.retain(|(range, _)| !range.is_empty());
+        ranges.sort_by(|(a, _), (b, _)| a.start.cmp(&b.start));
         ranges.dedup();
         Ok(ranges)
     }
@@ -315,102 +325,10 @@ impl StatementRestrictions {
 pub enum DeletedSlices {
     /// No rows, because of the values of the bounds alone.
     None,
-    /// Ranges of rows. Empty if no value lies between the bounds.
-    Ranges(Vec<ClusteringRange>),
+    /// Ranges of rows by the kind of their bounds. Empty if no value lies between the bounds.
+    Ranges(Vec<(RangeBounds, Vec<ClusteringRange>)>),
     /// A slice with a null bound of the column at this index.
     Null(usize),
-}
-
-/// One side of a slice.
-enum Side {
-    Null,
-    Open,
-    Bound(TupleBound),
-}
-
-impl Side {
-    /// Returns the bound. `None` if the side has no bound.
-    fn into_bound(self) -> Option<TupleBound> {
-        match self {
-            Side::Bound(bound) => Some(bound),
-            Side::Null | Side::Open => None,
-        }
-    }
-}
-
-/// A slice with its values. Lower and upper follow the order of values, not the order of storage.
-struct BoundSlice<'r> {
-    restriction: &'r Restriction,
-    lower: Side,
-    upper: Side,
-}
-
-impl BoundSlice<'_> {
-    /// Returns the sides in the order of storage. Null is stored before every value, even in a descending column. Nothing is stored before
-    /// a null.
-    fn ends(&self, table: &Table) -> (&Side, &Side) {
-        let column = table.columns.get(self.restriction.first_column());
-        match column.is_some_and(|column| column.order == helenus_row::Order::Desc) {
-            true => (&self.upper, &self.lower),
-            false => (&self.lower, &self.upper),
-        }
-    }
-
-    /// Returns true if the slice ends with a null, and begins with a value. Also true if both sides are null, and one of them is exclusive.
-    fn is_surely_empty(&self, table: &Table) -> bool {
-        let is_inclusive = |bound: Option<&SliceBound>| bound.is_some_and(|bound| bound.is_inclusive);
-        match self.ends(table) {
-            (Side::Null, Side::Null) => match &self.restriction.test {
-                Test::Slice(slice) => {
-                    !is_inclusive(slice.start.as_ref()) || !is_inclusive(slice.end.as_ref())
-                }
-                _ => false,
-            },
-            (first, Side::Null) => matches!(first, Side::Bound(_)),
-            _ => false,
-        }
-    }
-
-    /// Returns true if the values of the upper bound are greater than those of the lower bound, even if no value fits between them.
-    fn rises(&self, table: &Table) -> bool {
-        let (Side::Bound(lower), Side::Bound(upper)) = (&self.lower, &self.upper) else {
-            return false;
-        };
-        let columns = self.restriction.columns.iter();
-        let compared = columns
-            .filter_map(|place| table.columns.get(*place))
-            .zip(lower.values.iter().zip(&upper.values))
-            .map(|(column, (lower, upper))| value::compare(&column.ty, lower, upper));
-        compared.fold(Ordering::Equal, Ordering::then).is_lt()
-    }
-}
-
-/// Binds the values of one side of a slice.
-fn bind_bound(
-    table: &Table,
-    restriction: &Restriction,
-    bound: Option<&SliceBound>,
-    ctx: &EvalContext<'_>,
-) -> Result<Side, CqlError> {
-    let Some(bound) = bound else {
-        return Ok(Side::Open);
-    };
-    let tuple = bound.tuple.bind(table, &restriction.columns, ctx)?;
-    let mut values = Vec::with_capacity(tuple.len());
-    for (at, value) in tuple.into_iter().enumerate() {
-        match value {
-            Some(value) => values.push(value),
-            None if !restriction.is_multi => return Ok(Side::Null),
-            None => {
-                let column = restriction.columns.get(at..).unwrap_or(&restriction.columns);
-                return Err(null_column(table, column));
-            }
-        }
-    }
-    Ok(Side::Bound(TupleBound {
-        values,
-        inclusive: bound.is_inclusive,
-    }))
 }
 
 /// Compares partition keys by their values, column by column.

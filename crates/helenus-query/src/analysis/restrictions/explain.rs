@@ -35,9 +35,35 @@ fn slice_text(table: &Table, restriction: &Restriction, left: &str, slice: &Slic
             tuple_text(table, &restriction.columns, &bound.tuple)
         )
     };
-    let start = slice.start.as_ref().map(|bound| side(bound, '>'));
-    let end = slice.end.as_ref().map(|bound| side(bound, '<'));
-    start.into_iter().chain(end).collect::<Vec<_>>().join(" AND ")
+    let mut texts: Vec<String> = match (&slice.start, &slice.end) {
+        (Some(start), Some(end)) if slice.is_between => {
+            let columns = &restriction.columns;
+            let [first, second] = [start, end].map(|bound| tuple_text(table, columns, &bound.tuple));
+            vec![format!("{left} BETWEEN {first} AND {second}")]
+        }
+        (start, end) => {
+            let start = start.as_ref().map(|bound| side(bound, '>'));
+            let end = end.as_ref().map(|bound| side(bound, '<'));
+            start.into_iter().chain(end).collect()
+        }
+    };
+    let excluded = slice.excluded.iter();
+    texts.extend(excluded.map(|excluded| {
+        let list = list_text(table, &excluded.columns, &excluded.list);
+        format!("{left} NOT IN {list}")
+    }));
+    texts.join(" AND ")
+}
+
+fn list_text(table: &Table, columns: &[usize], list: &InList) -> String {
+    if let InList::Marker { index, .. } = list {
+        return format!("?{index}");
+    }
+    let texts: Vec<String> = list
+        .values()
+        .map(|tuple| tuple_text(table, columns, &tuple))
+        .collect();
+    format!("({})", texts.join(", "))
 }
 
 fn contains_text(column: Option<&CqlType>, left: &str, contains: &Contains) -> String {
@@ -56,9 +82,15 @@ fn contains_text(column: Option<&CqlType>, left: &str, contains: &Contains) -> S
         .map(|term| format!("{left} CONTAINS KEY {}", term.explain(key)));
     let entries = contains.entries.iter();
     let entries = entries.map(|(at, term)| format!("{left}[{}] = {}", at.explain(key), term.explain(value)));
+    let absent_values = contains.absent_values.iter();
+    let absent_values = absent_values.map(|term| format!("{left} NOT CONTAINS {}", term.explain(value)));
+    let absent_keys = contains.absent_keys.iter();
+    let absent_keys = absent_keys.map(|term| format!("{left} NOT CONTAINS KEY {}", term.explain(key)));
     values
         .chain(keys)
         .chain(entries)
+        .chain(absent_values)
+        .chain(absent_keys)
         .collect::<Vec<_>>()
         .join(" AND ")
 }
@@ -72,14 +104,7 @@ fn restriction_text(table: &Table, restriction: &Restriction) -> String {
     let first = columns.first().and_then(|column| ty(table, *column));
     match &restriction.test {
         Test::Eq(tuple) => format!("{left} = {}", tuple_text(table, columns, tuple)),
-        Test::In(InList::Marker { index, .. }) => format!("{left} IN ?{index}"),
-        Test::In(list) => {
-            let texts: Vec<String> = list
-                .values()
-                .map(|tuple| tuple_text(table, columns, &tuple))
-                .collect();
-            format!("{left} IN ({})", texts.join(", "))
-        }
+        Test::In(list) => format!("{left} IN {}", list_text(table, columns, list)),
         Test::Slice(slice) => slice_text(table, restriction, &left, slice),
         Test::Contains(contains) => contains_text(first, &left, contains),
         Test::Like(term) => format!("{left} LIKE {}", term.explain(first)),
@@ -107,7 +132,7 @@ fn token_text(table: &Table, token: &TokenRestriction) -> String {
     };
     match token {
         TokenRestriction::Eq(term) => format!("{left} = {}", term.explain(Some(&CqlType::BIGINT))),
-        TokenRestriction::Slice { start, end } => {
+        TokenRestriction::Slice { start, end, .. } => {
             let sides = side(start, '>').into_iter().chain(side(end, '<'));
             sides.collect::<Vec<_>>().join(" AND ")
         }

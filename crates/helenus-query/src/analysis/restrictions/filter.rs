@@ -3,9 +3,11 @@
 use bytes::Bytes;
 use helenus_cql::ast::Operator;
 use helenus_cql::error::CqlError;
+use helenus_cql::value;
 
 use super::restriction::{
-    BoundTuple, Contains, InList, Restriction, Slice, SliceBound, Test, Tuple, column_name,
+    BoundTuple, Contains, InList, Restriction, Slice, SliceBound, Test, Tuple, column_name, complete,
+    unset_column,
 };
 use super::restriction_set::RestrictionSet;
 use super::{StatementRestrictions, is_filter};
@@ -16,6 +18,7 @@ use crate::index::pattern::Pattern;
 use crate::request::BoundValue;
 use crate::rows::RowView;
 
+use crate::schema::expression::comparable;
 use crate::schema::{ColumnKind, Expression, IndexKind, Operand, Table};
 
 /// The filter's expressions. Those on partition key and static columns hold for whole partitions, and are separate from the others.
@@ -189,8 +192,15 @@ pub(crate) fn add_restriction(
                 BoundValue::Unset => Some(Bytes::new()),
                 _ => bind(term, "", table, column, ctx)?,
             };
-            let pattern = Pattern::of(&require_value(value, table, column)?)?;
-            choice::check_like(table, column, &pattern)?;
+            let value = require_value(value, table, column)?;
+            let pattern = match choice::has_supporting_index(table, &restriction.index_use()) {
+                true => {
+                    let pattern = Pattern::of(&value)?;
+                    choice::check_like(table, column, &pattern)?;
+                    pattern
+                }
+                false => Pattern::unindexed(&value)?,
+            };
             filter.push(table, column, Operator::Like, Operand::Like(pattern));
         }
         Test::IsNotNull => {}
@@ -225,7 +235,9 @@ fn bind_list(
             bound
         }
         InList::Marker { .. } => {
-            let tuples = list.bind(table, restriction, ctx)?.into_iter();
+            let tuples = list
+                .bind(table, &restriction.columns, restriction.is_multi, ctx)?
+                .into_iter();
             tuples.map(|tuple| tuple.into_iter().next().flatten()).collect()
         }
     };
@@ -282,6 +294,10 @@ fn add_slice(
     ctx: &EvalContext<'_>,
 ) -> Result<(), CqlError> {
     let column = restriction.first_column();
+    add_excluded(filter, table, slice, ctx)?;
+    if let (Some(first), Some(second), true) = (&slice.start, &slice.end, slice.is_between) {
+        return add_between(filter, table, restriction, [first, second], ctx);
+    }
     let mut add =
         |bound: &Option<SliceBound>, strict: Operator, inclusive: Operator| -> Result<(), CqlError> {
             let Some(bound) = bound else { return Ok(()) };
@@ -293,6 +309,47 @@ fn add_slice(
         };
     add(&slice.start, Operator::Gt, Operator::Gte)?;
     add(&slice.end, Operator::Lt, Operator::Lte)
+}
+
+/// Adds the tests of NOT IN.
+fn add_excluded(
+    filter: &mut Filter,
+    table: &Table,
+    slice: &Slice,
+    ctx: &EvalContext<'_>,
+) -> Result<(), CqlError> {
+    for exclusion in &slice.excluded {
+        let values = exclusion.bind(table, ctx)?.into_iter().flatten().collect();
+        let column = exclusion.columns.first().copied().unwrap_or_default();
+        filter.push(table, column, Operator::NotIn, Operand::List(values));
+    }
+    Ok(())
+}
+
+/// Adds the tests of BETWEEN, whose bounds may be in any order.
+fn add_between(
+    filter: &mut Filter,
+    table: &Table,
+    restriction: &Restriction,
+    bounds: [&SliceBound; 2],
+    ctx: &EvalContext<'_>,
+) -> Result<(), CqlError> {
+    let place = restriction.first_column();
+    let Some(column) = table.columns.get(place) else {
+        return Ok(());
+    };
+    let [first, second] = bounds.map(|bound| {
+        let tuple = bound.tuple.bind(table, &restriction.columns, ctx)?;
+        let values = complete(tuple, table, &restriction.columns, restriction.is_multi)?;
+        Ok(values.into_iter().next().unwrap_or_default())
+    });
+    let (mut low, mut high) = (first?, second?);
+    if value::compare(comparable(&column.ty), &low, &high).is_gt() {
+        std::mem::swap(&mut low, &mut high);
+    }
+    filter.push(table, place, Operator::Gte, Operand::Value(low));
+    filter.push(table, place, Operator::Lte, Operand::Value(high));
+    Ok(())
 }
 
 fn add_contains(
@@ -311,6 +368,20 @@ fn add_contains(
     }
     for term in &contains.keys {
         found.push((Operator::ContainsKey, Operand::Value(value_of(term, "")?)));
+    }
+    for (terms, operator) in [
+        (&contains.absent_values, Operator::NotContains),
+        (&contains.absent_keys, Operator::NotContainsKey),
+    ] {
+        for term in terms {
+            let tuple = vec![match term.bind(ctx)? {
+                BoundValue::Set(value) => Some(value),
+                BoundValue::Null => None,
+                BoundValue::Unset => return Err(unset_column(table, &[column])),
+            }];
+            let value = complete(tuple, table, &[column], false)?.into_iter().next();
+            found.push((operator, Operand::Value(value.unwrap_or_default())));
+        }
     }
     for (key, term) in &contains.entries {
         let key = match key.bind(ctx)? {

@@ -1,6 +1,7 @@
 //! The meaning of a WHERE clause for a table: the partitions, their slices, the filters, and whether an index can help (Cassandra's
 //! `StatementRestrictions`). Used by SELECT, UPDATE and DELETE.
 
+mod bound_slice;
 pub(crate) mod bounds;
 pub(crate) mod check;
 #[cfg(test)]
@@ -16,7 +17,7 @@ pub(crate) mod token;
 pub(crate) mod view_filter;
 
 pub use filter::Filter;
-pub(crate) use range_bounds::RangeBounds;
+pub use range_bounds::RangeBounds;
 pub use relation::{relation_source, relation_text, require_column};
 
 use std::fmt;
@@ -28,7 +29,7 @@ use helenus_cql::error::CqlError;
 use super::PlanContext;
 use crate::index::choice::{self, IndexUse};
 use crate::schema::names::is_virtual_keyspace;
-use crate::schema::{ColumnKind, Table, TableKind};
+use crate::schema::{ColumnKind, Table, TableKind, is_text};
 use relation::{Typed, unindexed_like};
 use restriction::{Restriction, Test};
 use restriction_set::{PartitionRestrictions, RestrictionSet};
@@ -148,7 +149,10 @@ impl StatementRestrictions {
         options: RestrictionOptions,
     ) -> Result<(), CqlError> {
         if let Relation::Column { operator, .. } = relation
-            && matches!(operator, Operator::Contains | Operator::ContainsKey)
+            && matches!(
+                operator,
+                Operator::Contains | Operator::ContainsKey | Operator::NotContains | Operator::NotContainsKey
+            )
             && matches!(self.kind, StatementKind::Update | StatementKind::Delete)
         {
             return Err(CqlError::invalid(format!(
@@ -177,10 +181,16 @@ impl StatementRestrictions {
         };
         let has_index =
             || self.kind.is_select() && choice::has_supporting_index(&table, &restriction.index_use());
-        if restriction.is_like() && !has_index() {
+        if restriction.is_like() && !has_index() && !self.may_filter_like(&restriction, options) {
             return Err(unindexed_like(relation));
         }
         self.add_restriction(restriction, options)
+    }
+
+    /// Returns true if rows may be filtered by a LIKE that no index answers.
+    fn may_filter_like(&self, restriction: &Restriction, options: RestrictionOptions) -> bool {
+        let column = self.table.columns.get(restriction.first_column());
+        self.kind.is_select() && options.allow_filtering && column.is_some_and(|column| is_text(&column.ty))
     }
 
     fn add_restriction(

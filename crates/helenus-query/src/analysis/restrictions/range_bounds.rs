@@ -7,8 +7,8 @@ use super::restriction::{SliceBound, Test};
 
 /// Bounds of the ranges that a statement deletes, in clustering order. Two bounds can be the same position in the store: for an `int`,
 /// `> 1` and `>= 2`. These fields say which of them the statement has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RangeBounds {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RangeBounds {
     pub is_start_exclusive: bool,
     pub is_end_exclusive: bool,
 }

@@ -6,10 +6,10 @@ pub(crate) mod text;
 pub(crate) mod token;
 pub(crate) mod tuple;
 
-use helenus_cql::ast::{Ident, Operator, Relation};
+use helenus_cql::ast::{Compared, Ident, Operator, Relation};
 use helenus_cql::error::CqlError;
 
-use super::restriction::{InList, Restriction, Slice, SliceBound, Test, Tuple};
+use super::restriction::{Exclusion, InList, Restriction, Slice, SliceBound, Test, Tuple};
 use super::token::TokenRestriction;
 use crate::analysis::PlanContext;
 use crate::schema::{Column, Table};
@@ -47,9 +47,11 @@ pub fn resolve(ctx: &mut PlanContext<'_>, table: &Table, relation: &Relation) ->
             operator,
             term,
         } => column::compare(ctx, table, relation, column, *operator, term).map(Typed::Columns),
-        Relation::ColumnIn { column, values } => {
-            column::is_in(ctx, table, column, values).map(Typed::Columns)
-        }
+        Relation::ColumnIn {
+            column,
+            is_negated,
+            values,
+        } => column::is_in(ctx, table, column, *is_negated, values).map(Typed::Columns),
         Relation::IsNotNull { column } => {
             let (place, _) = require_column(table, column)?;
             Ok(Typed::Columns(Restriction::single(place, Test::IsNotNull)))
@@ -70,9 +72,26 @@ pub fn resolve(ctx: &mut PlanContext<'_>, table: &Table, relation: &Relation) ->
             operator,
             term,
         } => tuple::compare(ctx, table, relation, columns, *operator, term).map(Typed::Columns),
-        Relation::TupleIn { columns, values } => {
-            tuple::is_in(ctx, table, relation, columns, values).map(Typed::Columns)
-        }
+        Relation::TupleIn {
+            columns,
+            is_negated,
+            values,
+        } => tuple::is_in(ctx, table, relation, columns, *is_negated, values).map(Typed::Columns),
+        Relation::Between {
+            compared: Compared::Column(column),
+            first,
+            second,
+        } => column::between(ctx, table, column, [first, second]).map(Typed::Columns),
+        Relation::Between {
+            compared: Compared::Tuple(columns),
+            first,
+            second,
+        } => tuple::between(ctx, table, relation, columns, [first, second]).map(Typed::Columns),
+        Relation::Between {
+            compared: Compared::Token(columns),
+            first,
+            second,
+        } => token::between(ctx, table, columns, [first, second]).map(Typed::Token),
         Relation::CustomIndex { .. } => Err(CqlError::Server(
             "custom index expressions are no relations".to_owned(),
         )),
@@ -95,12 +114,40 @@ fn half_slice(operator: Operator, tuple: Tuple) -> Slice {
     match operator {
         Operator::Gt | Operator::Gte => Slice {
             start: Some(bound),
-            end: None,
+            ..Slice::default()
         },
         _ => Slice {
-            start: None,
             end: Some(bound),
+            ..Slice::default()
         },
+    }
+}
+
+/// Returns the slice of BETWEEN.
+fn slice_between(first: Tuple, second: Tuple) -> Slice {
+    let bound = |tuple| {
+        Some(SliceBound {
+            tuple,
+            is_inclusive: true,
+        })
+    };
+    Slice {
+        start: bound(first),
+        end: bound(second),
+        is_between: true,
+        ..Slice::default()
+    }
+}
+
+/// Returns the slice of NOT IN.
+fn slice_without(columns: &[usize], is_multi: bool, list: InList) -> Slice {
+    Slice {
+        excluded: vec![Exclusion {
+            columns: columns.to_vec(),
+            is_multi,
+            list,
+        }],
+        ..Slice::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Restrictions that one or more relations make on one column, or on several clustering columns as a tuple (Cassandra's
 //! `SingleColumnRestriction` and `MultiColumnRestriction`).
 
+mod exclusion;
 mod in_list;
 
 use bytes::Bytes;
@@ -16,6 +17,8 @@ use crate::index::choice::IndexUse;
 use crate::request::BoundValue;
 use crate::schema::Table;
 
+pub use exclusion::Exclusion;
+pub(super) use exclusion::complete;
 pub use in_list::InList;
 
 /// A restriction on one column or on consecutive clustering columns.
@@ -57,6 +60,17 @@ pub enum Tuple {
 pub struct Slice {
     pub start: Option<SliceBound>,
     pub end: Option<SliceBound>,
+    /// True for BETWEEN: the bounds may be in any order, and null is refused.
+    pub is_between: bool,
+    /// The values of each NOT IN, which are not in the slice.
+    pub excluded: Vec<Exclusion>,
+}
+
+impl Slice {
+    /// Returns true if the slice has an operator of Cassandra 6, whose error texts differ.
+    fn is_of_new_operator(&self) -> bool {
+        self.is_between || !self.excluded.is_empty()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -65,12 +79,16 @@ pub struct SliceBound {
     pub is_inclusive: bool,
 }
 
-/// The values, keys and entries that a collection must contain, all of them.
+/// The values, keys and entries that a collection must contain or must not contain, all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Contains {
     pub values: Vec<Term>,
     pub keys: Vec<Term>,
     pub entries: Vec<(Term, Term)>,
+    /// Values that the collection must not contain (NOT CONTAINS).
+    pub absent_values: Vec<Term>,
+    /// Keys that the map must not contain (NOT CONTAINS KEY).
+    pub absent_keys: Vec<Term>,
 }
 
 impl Restriction {
@@ -93,6 +111,7 @@ impl Restriction {
     }
 }
 
+/// Returns the operators of a slice's bounds. No index answers NOT IN.
 fn slice_operators(slice: &Slice) -> impl Iterator<Item = Operator> {
     let start = slice.start.as_ref().map(|bound| {
         if bound.is_inclusive {
@@ -317,6 +336,8 @@ impl Restriction {
             (Test::Slice(slice), Test::Slice(other_slice)) => {
                 self.merge_slices(slice, &other, other_slice, &common, table)
             }
+            (Test::Slice(slice), Test::Eq(_)) if slice.is_of_new_operator() => once("an Equal"),
+            (Test::Slice(slice), Test::In(_)) if slice.is_of_new_operator() => once("a IN"),
             (Test::Slice(_), _) => Err(CqlError::invalid(format!(
                 "Column \"{common}\" cannot be restricted by both an equality and an inequality relation"
             ))),
@@ -325,6 +346,8 @@ impl Restriction {
                 merged.values.extend(more.values.iter().cloned());
                 merged.keys.extend(more.keys.iter().cloned());
                 merged.entries.extend(more.entries.iter().cloned());
+                merged.absent_values.extend(more.absent_values.iter().cloned());
+                merged.absent_keys.extend(more.absent_keys.iter().cloned());
                 Ok(Restriction {
                     test: Test::Contains(merged),
                     ..self.clone()
@@ -373,6 +396,8 @@ impl Restriction {
             test: Test::Slice(Slice {
                 start: slice.start.clone().or_else(|| other_slice.start.clone()),
                 end: slice.end.clone().or_else(|| other_slice.end.clone()),
+                is_between: slice.is_between || other_slice.is_between,
+                excluded: [slice.excluded.as_slice(), other_slice.excluded.as_slice()].concat(),
             }),
         })
     }

@@ -175,7 +175,9 @@ impl PartitionRestrictions {
 
     pub fn needs_filtering(&self, table: &Table) -> bool {
         !self.set.is_empty()
-            && (self.set.len() < table.partition_key_count || self.set.has_slice || self.set.has_contains())
+            && (self.set.len() < table.partition_key_count
+                || self.set.has_slice
+                || self.set.iter().any(|one| one.is_contains() || one.is_like()))
     }
 
     pub fn has_unrestricted(&self, table: &Table) -> bool {

@@ -17,6 +17,8 @@ pub enum TokenRestriction {
     Slice {
         start: Option<(Term, bool)>,
         end: Option<(Term, bool)>,
+        /// True for BETWEEN: the bounds may be in any order.
+        is_between: bool,
     },
 }
 
@@ -66,11 +68,12 @@ impl TokenRestriction {
                     "{columns} cannot be restricted by more than one relation if it includes an Equal"
                 )));
             }
-            TokenRestriction::Slice { start, end } => (start, end),
+            TokenRestriction::Slice { start, end, .. } => (start, end),
         };
         let TokenRestriction::Slice {
             start: other_start,
             end: other_end,
+            ..
         } = other
         else {
             return Err(CqlError::invalid(format!(
@@ -91,6 +94,8 @@ impl TokenRestriction {
         Ok(TokenRestriction::Slice {
             start: start.clone().or_else(|| other_start.clone()),
             end: end.clone().or_else(|| other_end.clone()),
+            // BETWEEN has both bounds, so no other slice can be merged with it.
+            is_between: false,
         })
     }
 
@@ -107,7 +112,18 @@ impl TokenRestriction {
                     end: Bound::Included(token),
                 }
             }
-            TokenRestriction::Slice { start, end } => TokenBounds {
+            TokenRestriction::Slice {
+                start: Some((first, _)),
+                end: Some((second, _)),
+                is_between: true,
+            } => {
+                let (first, second) = (bind_token(first, ctx)?, bind_token(second, ctx)?);
+                TokenBounds {
+                    start: Bound::Included(first.min(second)),
+                    end: Bound::Included(first.max(second)),
+                }
+            }
+            TokenRestriction::Slice { start, end, .. } => TokenBounds {
                 start: bind_bound(start.as_ref(), ctx)?,
                 end: bind_bound(end.as_ref(), ctx)?,
             },

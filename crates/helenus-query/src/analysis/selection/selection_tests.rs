@@ -2,6 +2,7 @@
 //! and then the name, type and value of each result column, or the error. The row that was read is in `cassandra_row.tsv`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use helenus_cql::types::{NativeType, UserType, UserTypeField};
 use helenus_cql::value::text::parse_hex;
@@ -108,6 +109,7 @@ fn table() -> Table {
         Column {
             name: name.to_owned(),
             mask: None,
+            constraints: Arc::default(),
             ty,
             kind,
             position,

@@ -349,6 +349,7 @@ fn may_alter(ctx: &RoleContext<'_>, statement: &ast::AlterRole) -> Result<(), Cq
     let RoleOptions {
         password: _,
         hashed_password: _,
+        generated_password: _,
         superuser,
         login,
         options,

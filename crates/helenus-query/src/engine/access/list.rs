@@ -1,9 +1,11 @@
-//! LIST ROLES, LIST USERS, LIST PERMISSIONS, and LIST of service levels.
+//! LIST ROLES, LIST USERS, LIST SUPERUSERS, LIST PERMISSIONS, and LIST of service levels.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus_cql::ast::{ListPermissions, ListRoles, Permission, ServiceLevelStatement, Statement};
+use helenus_cql::ast::{
+    ListPermissions, ListRoles, ListedRoles, Permission, ServiceLevelStatement, Statement,
+};
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::pack_map;
@@ -39,7 +41,25 @@ fn roles_of<'a>(access: &'a Roles, name: &str, recursive: bool) -> Vec<&'a Arc<R
     std::iter::once(role).chain(above).collect()
 }
 
+/// Lists the superusers, for roles that may see all roles.
+fn superusers(ctx: &RoleContext<'_>) -> Result<Response, CqlError> {
+    let user = ctx.named_user()?;
+    let access = &ctx.schema.access;
+    let permissions = access.permissions(user, &Resource::AllRoles);
+    if ctx.control.authorizes && !permissions.contains(Permission::Describe) {
+        return Err(CqlError::Unauthorized(
+            "You are not authorized to view superuser details".to_owned(),
+        ));
+    }
+    let names = access.roles.keys().filter(|name| access.is_superuser(name));
+    let rows = names.map(|name| vec![Bytes::from(name.clone())]);
+    Ok(table("superusers", [("role", CqlType::TEXT)], rows))
+}
+
 fn roles(ctx: &RoleContext<'_>, statement: &ListRoles) -> Result<Response, CqlError> {
+    if statement.listed == ListedRoles::Superusers {
+        return superusers(ctx);
+    }
     let user = ctx.named_user()?;
     let access = &ctx.schema.access;
     let sees_all = !ctx.control.authorizes
@@ -62,9 +82,9 @@ fn roles(ctx: &RoleContext<'_>, statement: &ListRoles) -> Result<Response, CqlEr
         return Ok(Response::Void);
     }
     found.sort_by(|left, right| left.name.cmp(&right.name));
-    Ok(match statement.users {
-        true => users_table(access, &found),
-        false => roles_table(&found),
+    Ok(match statement.listed {
+        ListedRoles::Users => users_table(access, &found),
+        ListedRoles::Roles | ListedRoles::Superusers => roles_table(&found),
     })
 }
 
@@ -121,7 +141,8 @@ fn roles_table(roles: &[&Arc<Role>]) -> Response {
     )
 }
 
-fn table<const N: usize>(
+/// Returns an answer with these columns and rows.
+pub(super) fn table<const N: usize>(
     name: &str,
     columns: [(&str, CqlType); N],
     rows: impl Iterator<Item = Vec<Bytes>>,

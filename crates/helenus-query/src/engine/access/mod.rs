@@ -7,6 +7,7 @@ pub(crate) mod as_of;
 pub(crate) mod authorize;
 pub(crate) mod credentials;
 pub(crate) mod ensure;
+mod generated;
 pub(crate) mod grant;
 pub(crate) mod list;
 pub(crate) mod login_limiter;
@@ -19,6 +20,7 @@ pub use credentials::Credentials;
 pub(crate) use credentials::PasswordAuthenticator;
 
 pub(crate) use authorize::authorize;
+pub(crate) use generated::with_generated;
 pub(crate) use grant::{created, kept};
 pub(crate) use list::list;
 pub(crate) use role::{apply, validate, with_hash};

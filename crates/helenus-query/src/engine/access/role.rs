@@ -124,6 +124,8 @@ fn validate_alter(ctx: &RoleContext<'_>, statement: &ast::AlterRole) -> Result<(
 fn validate_options(ctx: &RoleContext<'_>, options: &RoleOptions) -> Result<(), CqlError> {
     let has_passwords = ctx.control.authenticates;
     let unsupported = [
+        // A generated password is one of the options by now.
+        ("GENERATED_PASSWORD", options.generated_password && !has_passwords),
         ("PASSWORD", options.password.is_some() && !has_passwords),
         (
             "HASHED_PASSWORD",

@@ -12,6 +12,7 @@ use super::table::{
 };
 use super::view::UNDELIVERED;
 use super::{Applied, Change, DdlContext, Effect, unchanged};
+use crate::analysis::constraint;
 use crate::analysis::mask::{self, MaskedColumn};
 use crate::analysis::types::resolve_type;
 use crate::java_order::by_name;
@@ -43,6 +44,11 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
             if_exists,
             mask,
         } => change_mask(ctx, table, column, *if_exists, mask.as_ref())?,
+        ast::TableChange::Constrain {
+            column,
+            if_exists,
+            constraints,
+        } => change_constraints(table, column, *if_exists, constraints)?,
         ast::TableChange::DropCompactStorage => drop_compact_storage(table)?,
         ast::TableChange::Add {
             if_not_exists,
@@ -107,6 +113,38 @@ pub(crate) fn check_mask(is_enabled: bool, change: &ast::TableChange) -> Result<
     }
 }
 
+/// Returns the table with the constraints of the column replaced. `None` if nothing changes.
+fn change_constraints(
+    table: &Table,
+    name: &ast::Ident,
+    if_exists: bool,
+    constraints: &[ast::ColumnConstraint],
+) -> Result<Option<Table>, CqlError> {
+    let Some((place, column)) = table.visible_column(name.as_str()) else {
+        return missing_column(table, name, if_exists);
+    };
+    let constraints = constraint::declared(&table.full_name(), column, constraints)?;
+    if *column.constraints == constraints {
+        return Ok(None);
+    }
+    let mut builder = table.to_builder();
+    if let Some(column) = builder.columns.get_mut(place) {
+        column.constraints = constraints.into();
+    }
+    Ok(Some(builder.build()))
+}
+
+/// Returns the answer to a change of a column that does not exist.
+fn missing_column(table: &Table, name: &ast::Ident, if_exists: bool) -> Result<Option<Table>, CqlError> {
+    match if_exists {
+        true => Ok(None),
+        false => Err(CqlError::invalid(format!(
+            "Column with name '{name}' doesn't exist on table '{}'",
+            table.name
+        ))),
+    }
+}
+
 /// Returns the table with the column's mask changed or removed. `None` if nothing changes.
 fn change_mask(
     ctx: &DdlContext<'_>,
@@ -116,13 +154,7 @@ fn change_mask(
     mask: Option<&ast::ColumnMask>,
 ) -> Result<Option<Table>, CqlError> {
     let Some((place, column)) = table.visible_column(name.as_str()) else {
-        return match if_exists {
-            true => Ok(None),
-            false => Err(CqlError::invalid(format!(
-                "Column with name '{name}' doesn't exist on table '{}'",
-                table.name
-            ))),
-        };
+        return missing_column(table, name, if_exists);
     };
     let masked = MaskedColumn {
         keyspace: &table.keyspace,
@@ -193,6 +225,7 @@ fn add_columns(
             id,
             order: Order::Asc,
             mask,
+            constraints: Arc::default(),
         });
     }
     if builder.columns.len() == table.columns.len() {

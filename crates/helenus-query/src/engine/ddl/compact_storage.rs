@@ -1,5 +1,7 @@
 //! CREATE TABLE … WITH COMPACT STORAGE (`CreateTableStatement.validateCompactTable` and `fixupCompactTable`).
 
+use std::sync::Arc;
+
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_row::{ColumnId, Order};
@@ -78,5 +80,6 @@ fn add(columns: &mut Vec<Column>, name: &str, kind: ColumnKind, ty: CqlType) {
         id: ColumnId(u32::try_from(columns.len()).unwrap_or(u32::MAX)),
         order: Order::Asc,
         mask: None,
+        constraints: Arc::default(),
     });
 }

@@ -20,13 +20,19 @@ pub(crate) async fn manage(
     let schema = engine.schema();
     let data_centers = data_centers(engine);
     let ctx = engine.role_context(&schema, &data_centers, client, keyspace);
-    access::validate(&ctx, statement)?;
-    if let Some(listed) = access::list(&ctx, statement) {
+    let (statement, generated) = access::with_generated(statement);
+    access::validate(&ctx, &statement)?;
+    if let Some(listed) = access::list(&ctx, &statement) {
         return Ok(listed?.into());
     }
-    let statement = access::with_hash(statement.clone()).await?;
-    let done = queue::run(engine, client, keyspace, statement).await?;
-    Ok(Response::Void.with(done.warnings))
+    let statement = access::with_hash(statement.into_owned()).await?;
+    let done = queue::run(engine, client, keyspace, statement.clone()).await?;
+    // The role may have existed, so that nothing was generated.
+    let answer = match generated.takes_effect(&statement, &engine.schema().access) {
+        true => generated.answer(),
+        false => Response::Void,
+    };
+    Ok(answer.with(done.warnings))
 }
 
 /// Creates the superuser `cassandra`, with the password `cassandra` that users of Cassandra know. With `password`, creates it or changes
@@ -41,6 +47,7 @@ pub(crate) async fn make_superuser(engine: &Arc<Engine>, password: Option<&str>)
     };
     let create = ast::Statement::CreateRole(ast::CreateRole {
         name: NAME.to_owned(),
+        is_name_generated: false,
         // Another node may have created the role first.
         if_not_exists: true,
         options: options.clone(),

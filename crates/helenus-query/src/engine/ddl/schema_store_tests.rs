@@ -452,3 +452,38 @@ async fn wide_vectors_keep_older_binaries_out() {
     assert_eq!(format(&open.store).await, 14);
     assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));
 }
+
+#[tokio::test]
+async fn constraints_keep_older_binaries_out() {
+    let open = open().await;
+    let keyspace = with_keyspace(&open.store).await;
+    let create = "CREATE TABLE t (k int CHECK k > 1 PRIMARY KEY, v text)";
+    let first = execute(&open.store, &keyspace, create).await;
+    assert_eq!(format(&open.store).await, 16);
+    let alter = "ALTER TABLE t ALTER v CHECK NOT NULL AND LENGTH() < 5 AND REGEXP() != 'x''y'";
+    let both = execute(&open.store, &first, alter).await;
+    assert_eq!(text(&load(&open.store).await.unwrap()), text(&both));
+    let read = load(&open.store).await.unwrap();
+    let shown = |schema: &Schema| {
+        let columns = schema.table("ks", "t").unwrap().columns.iter();
+        let constraints = columns.flat_map(|column| {
+            let of = column.constraints.iter();
+            of.map(|constraint| constraint.to_cql(&column.name))
+                .collect::<Vec<_>>()
+        });
+        constraints.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        shown(&read),
+        ["k > 1", "NOT NULL", "LENGTH() < 5", "REGEXP() != 'x''y'"]
+    );
+    // The form in which schemas are stored.
+    assert!(text(&read).contains(
+        r#""constraints":[{"constraint":"NOT_NULL"},{"constraint":"LENGTH","comparison":["<","5"]},{"constraint":"REGEXP","comparison":["!=","x'y"]}]"#
+    ));
+    let mut found = keyspace.clone();
+    documents::read(&documents::encode(&both).unwrap(), &mut found, hidden_table).unwrap();
+    assert_eq!(shown(&found), shown(&both));
+    let dropped = execute(&open.store, &both, "DROP TABLE t").await;
+    assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));
+}

@@ -11,6 +11,7 @@ use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
 
 use super::{Applied, Change, DdlContext, Effect, compact_storage, snapshots, unchanged};
+use crate::analysis::constraint;
 use crate::analysis::definition_check::partition_key;
 use crate::analysis::mask::{self, MaskedColumn};
 use crate::analysis::types::resolve_type;
@@ -56,6 +57,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     let types = types(ctx, keyspace, statement)?;
     let mut columns = columns(statement, &keys(statement, name, &types)?, types)?;
     add_masks(ctx, keyspace_name, statement, &mut columns)?;
+    add_constraints(keyspace_name, statement, &mut columns)?;
     let compact = match statement.compact_storage {
         true => Some(compact_storage::complete(&mut columns)?),
         false => None,
@@ -266,9 +268,27 @@ fn columns(
             id: ColumnId(u32::try_from(number).unwrap_or(u32::MAX)),
             order: if descending { Order::Desc } else { Order::Asc },
             mask: None,
+            constraints: Arc::default(),
         });
     }
     Ok(columns)
+}
+
+fn add_constraints(
+    keyspace: &str,
+    statement: &ast::CreateTable,
+    columns: &mut [Column],
+) -> Result<(), CqlError> {
+    let table = format!("{keyspace}.{}", statement.table.name);
+    for definition in &statement.columns {
+        let column = columns
+            .iter_mut()
+            .find(|column| definition.name == *column.name.as_str());
+        if let Some(column) = column {
+            column.constraints = constraint::declared(&table, column, &definition.constraints)?.into();
+        }
+    }
+    Ok(())
 }
 
 fn add_masks(

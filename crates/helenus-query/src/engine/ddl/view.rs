@@ -5,7 +5,7 @@ pub(crate) mod base;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use helenus_cql::ast::{self, Ident, Relation, Selector};
+use helenus_cql::ast::{self, Compared, Ident, Relation, Selector};
 use helenus_cql::error::CqlError;
 use helenus_row::{ColumnId, Order};
 
@@ -271,6 +271,7 @@ impl Shape<'_> {
                 id: ColumnId(u32::try_from(number).unwrap_or(u32::MAX)),
                 order: if is_descending { Order::Desc } else { Order::Asc },
                 mask: column.mask.clone(),
+                constraints: Arc::default(),
             });
         }
         columns
@@ -330,6 +331,11 @@ fn restricted_columns(relations: &[Relation]) -> Vec<&Ident> {
             Relation::Tuple { columns: several, .. } | Relation::TupleIn { columns: several, .. } => {
                 columns.extend(several);
             }
+            Relation::Between { compared, .. } => match compared {
+                Compared::Column(column) => columns.push(column),
+                Compared::Tuple(several) => columns.extend(several),
+                Compared::Token(_) => {}
+            },
             Relation::Token { .. } | Relation::CustomIndex { .. } => {}
         }
     }

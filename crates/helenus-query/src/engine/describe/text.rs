@@ -217,6 +217,18 @@ fn mask(column: &Column) -> String {
     format!(" MASKED WITH {}({})", mask.function_name(), arguments.join(", "))
 }
 
+/// Returns the constraints of a column in CQL. Empty without constraints.
+fn check(column: &Column) -> String {
+    let constraints = column.constraints.iter();
+    let conditions: Vec<String> = constraints
+        .map(|constraint| constraint.to_cql(&column.name))
+        .collect();
+    match conditions.is_empty() {
+        true => String::new(),
+        false => format!(" CHECK {}", conditions.join(" AND ")),
+    }
+}
+
 fn definition(name: &str, ty: &CqlType, kind: ColumnKind) -> String {
     let is_static = if kind == ColumnKind::Static { " static" } else { "" };
     format!("{} {ty}{is_static}", quote_identifier(name))
@@ -241,7 +253,7 @@ fn definitions(table: &Table, with_internals: bool) -> Vec<String> {
             _ => column.kind,
         };
         let definition = definition(&column.name, &column.ty, kind);
-        lines.push(format!("    {definition}{}{key}", mask(column)));
+        lines.push(format!("    {definition}{}{}{key}", mask(column), check(column)));
     }
     if with_internals {
         for column in table.dropped_columns.values() {
@@ -318,6 +330,10 @@ fn drops(table: &Table, name: &str) -> String {
         if let Some((_, column)) = table.column(&dropped.name) {
             let definition = definition(&column.name, &column.ty, column.kind);
             let _ = write!(text, "\nALTER TABLE {name} ADD {definition}{};", mask(column));
+            let check = check(column);
+            if !check.is_empty() {
+                let _ = write!(text, "\nALTER TABLE {name} ALTER {}{check};", column.cql_name());
+            }
         }
     }
     text

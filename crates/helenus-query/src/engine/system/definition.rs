@@ -178,6 +178,7 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
             id: ColumnId(number as _),
             order: if descending { Order::Desc } else { Order::Asc },
             mask: None,
+            constraints: Arc::default(),
         });
     }
     let mut properties = statement.properties.clone();

@@ -21,7 +21,7 @@ use crate::analysis::{EvalContext, functions};
 use crate::execution::writes::counters::CounterState;
 use crate::request::BoundValue;
 use crate::rows::OwnedRow;
-use crate::schema::{Column, Table};
+use crate::schema::{Column, Table, constraint};
 
 /// The parameters of one statement's writes.
 #[derive(Clone, Copy)]
@@ -90,7 +90,11 @@ pub fn apply(
     let column = || params.column(operation);
     match &operation.action {
         Action::Set(term) if !operation.is_multicell => {
-            if let Some(cell) = params.cell_or_tombstone(term.bind(&params.eval)?) {
+            let value = term.bind(&params.eval)?;
+            if params.table.has_constraints {
+                check_constraints(column()?, &value)?;
+            }
+            if let Some(cell) = params.cell_or_tombstone(value) {
                 row.cell(id, cell);
             }
             Ok(())
@@ -159,6 +163,16 @@ pub fn apply(
     }
 }
 
+/// Checks a written value. An unset value is no value, and leaves the column as it is.
+fn check_constraints(column: &Column, value: &BoundValue) -> Result<(), CqlError> {
+    match value {
+        BoundValue::Set(value) => column.check_constraints(Some(value)),
+        BoundValue::Null => column.check_constraints(None),
+        BoundValue::Unset if column.refuses_null() => Err(constraint::missing(&column.name)),
+        BoundValue::Unset => Ok(()),
+    }
+}
+
 fn field_path(position: u16) -> Bytes {
     Bytes::copy_from_slice(&position.to_be_bytes())
 }
@@ -212,6 +226,7 @@ fn add_value(
         return Ok(());
     };
     let value = sum.call(&[Some(current), Some(added)], &params.eval)?;
+    column.check_constraints(value.as_deref())?;
     if let Some(cell) = params.cell_or_tombstone(value.map_or(BoundValue::Null, BoundValue::Set)) {
         row.cell(column.id, cell);
     }

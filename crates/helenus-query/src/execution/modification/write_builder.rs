@@ -13,6 +13,7 @@ use super::cas::PreconditionRows;
 use crate::analysis::modification::BoundModification;
 use crate::analysis::modification::bound::{RowName, RowsBound};
 use crate::analysis::modification::operation::{Action, Operation};
+use crate::analysis::restrictions::RangeBounds;
 use crate::analysis::restrictions::StatementKind;
 use crate::analysis::restrictions::restriction::null_column;
 use crate::execution::writes::WriteSet;
@@ -160,7 +161,7 @@ impl WriteBuilder<'_> {
         if !is_whole && self.bound.regular_operations().next().is_none() {
             return Ok(());
         }
-        let header = match &self.bound.rows {
+        match &self.bound.rows {
             RowsBound::Names(names) => {
                 let mut beginning = RowBuilder::new();
                 if is_whole {
@@ -174,15 +175,21 @@ impl WriteBuilder<'_> {
                 ));
             }
             RowsBound::Null(column) => return Err(null_column(&self.bound.plan.table, &[*column])),
-            RowsBound::Ranges(ranges) if ranges.is_empty() => return Ok(()),
-            RowsBound::Ranges(ranges) => {
-                PartitionHeader::deleting_ranges(ranges.iter().cloned(), self.beneath_rows(deletion))
+            RowsBound::Ranges(groups) => {
+                let deletion = self.beneath_rows(deletion);
+                for (bounds, ranges) in groups {
+                    let header = PartitionHeader::deleting_ranges(ranges.iter().cloned(), deletion);
+                    self.writes
+                        .push_header(&self.bound.plan.table, partition, header, *bounds);
+                }
             }
-            RowsBound::None => PartitionHeader::deleting_partition(self.beneath_rows(deletion)),
-        };
-        let bounds = self.bound.plan.restrictions.deleted_bounds();
-        self.writes
-            .push_header(&self.bound.plan.table, partition, header, bounds);
+            RowsBound::None => {
+                let header = PartitionHeader::deleting_partition(self.beneath_rows(deletion));
+                let table = &self.bound.plan.table;
+                self.writes
+                    .push_header(table, partition, header, RangeBounds::default());
+            }
+        }
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use helenus_row::Order;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::constraint::Constraint;
 use super::roles::{Role, Roles};
 use super::{
     Column, ColumnKind, ColumnMask, Compact, DroppedColumn, Index, Keyspace, Table, TableOptions,
@@ -157,6 +158,17 @@ struct ColumnDoc {
     descending: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mask: Option<MaskDoc>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    constraints: Vec<ConstraintDoc>,
+}
+
+/// A condition of CHECK.
+#[derive(Debug, Serialize, Deserialize)]
+struct ConstraintDoc {
+    constraint: String,
+    /// The operator, and the right side as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    comparison: Option<(String, String)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -352,6 +364,14 @@ fn mask_doc(mask: &ColumnMask) -> MaskDoc {
     }
 }
 
+fn constraint_doc(constraint: &Constraint) -> ConstraintDoc {
+    let comparison = constraint.comparison.as_ref();
+    ConstraintDoc {
+        constraint: constraint.kind.name().to_owned(),
+        comparison: comparison.map(|(operator, term)| (operator.symbol().to_owned(), term.clone())),
+    }
+}
+
 pub(crate) fn table_doc(table: &Table) -> TableDoc {
     let column = |column: &Arc<Column>| ColumnDoc {
         name: column.name.clone(),
@@ -361,6 +381,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
         id: column.id.0,
         descending: column.order == Order::Desc,
         mask: column.mask.as_deref().map(mask_doc),
+        constraints: column.constraints.iter().map(constraint_doc).collect(),
     };
     let dropped = |column: &DroppedColumn| DroppedColumnDoc {
         name: column.name.clone(),

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use helenus_cql::ast::Operator;
 use helenus_cql::types::class_name::parse_class_name;
 use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
 use helenus_row::{ColumnId, Order, TableId};
 
 use super::origin::{read_index_origin, read_origin};
-use super::{AggregateDoc, FunctionDoc, IndexDoc, KeyspaceDoc, MaskDoc, TableDoc, TypeDoc, UserTypeDoc};
+use super::{
+    AggregateDoc, ConstraintDoc, FunctionDoc, IndexDoc, KeyspaceDoc, MaskDoc, TableDoc, TypeDoc, UserTypeDoc,
+};
+use crate::schema::constraint::{Constraint, ConstraintKind};
 use crate::schema::{
     Column, ColumnMask, Compact, DroppedColumn, EntryTable, Index, IndexKind, IndexTarget, IndexTargetKind,
     Keyspace, Replication, Table, TableBuilder, TableKind, UserAggregate, UserFunction, View,
@@ -196,7 +200,13 @@ fn read_table(
                 Some(mask) => Some(Arc::new(read_mask(mask, types)?)),
                 None => None,
             },
+            constraints: Arc::default(),
         });
+        if let Some(read) = columns.last_mut() {
+            let constraints = column.constraints.iter();
+            let constraints = constraints.map(|constraint| read_constraint(read, constraint));
+            read.constraints = constraints.collect::<Result<_, _>>()?;
+        }
     }
     let mut dropped_columns = BTreeMap::new();
     for column in &document.dropped_columns {
@@ -252,6 +262,24 @@ fn read_table(
             .push(Arc::new(read_index(&base, document, index, entry_table)?));
     }
     Ok(builder.build())
+}
+
+fn read_constraint(column: &Column, document: &ConstraintDoc) -> Result<Constraint, String> {
+    let unknown = |what: &str| {
+        format!(
+            "the column {} has a constraint with the unknown {what} {document:?}",
+            column.name
+        )
+    };
+    let kind = ConstraintKind::named(&document.constraint).ok_or_else(|| unknown("name"))?;
+    let comparison = match &document.comparison {
+        Some((symbol, term)) => {
+            let operator = Operator::comparison(symbol).ok_or_else(|| unknown("operator"))?;
+            Some((operator, term.clone()))
+        }
+        None => None,
+    };
+    Constraint::new(&column.name, &column.ty, kind, comparison).map_err(|error| error.to_string())
 }
 
 fn read_mask(document: &MaskDoc, types: &mut TypeReader<'_>) -> Result<ColumnMask, String> {

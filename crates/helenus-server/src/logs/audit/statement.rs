@@ -1,6 +1,6 @@
 //! The name of a statement in the audit log, and its subject (`getAuditLogContext` of Cassandra's statements).
 
-use helenus_cql::ast::{Modification, QualifiedName, ServiceLevelStatement, Statement};
+use helenus_cql::ast::{ListedRoles, Modification, QualifiedName, ServiceLevelStatement, Statement};
 use helenus_cql::parser::parse_statement;
 
 use super::entry::{Entry, EntryKind};
@@ -61,6 +61,7 @@ fn kind(statement: &Statement) -> (&'static str, &'static str) {
         Statement::GrantPermissions(_) | Statement::GrantRole(_) => ("GRANT", "DCL"),
         Statement::RevokePermissions(_) | Statement::RevokeRole(_) => ("REVOKE", "DCL"),
         Statement::ListPermissions(_) => ("LIST_PERMISSIONS", "DCL"),
+        Statement::ListRoles(list) if list.listed == ListedRoles::Superusers => ("LIST_SUPERUSERS", "DCL"),
         Statement::ListRoles(_) => ("LIST_ROLES", "DCL"),
         Statement::CreateRole(_) => ("CREATE_ROLE", "DCL"),
         Statement::AlterRole(_) => ("ALTER_ROLE", "DCL"),

@@ -65,9 +65,15 @@ impl Target<'_> {
             Operator::Lte => order != Ordering::Greater,
             Operator::Gt => order == Ordering::Greater,
             Operator::Gte => order != Ordering::Less,
-            Operator::In | Operator::Contains | Operator::ContainsKey | Operator::Like | Operator::IsNot => {
-                false
-            }
+            Operator::In
+            | Operator::NotIn
+            | Operator::Between
+            | Operator::Contains
+            | Operator::ContainsKey
+            | Operator::NotContains
+            | Operator::NotContainsKey
+            | Operator::Like
+            | Operator::IsNot => false,
         })
     }
 

@@ -4,7 +4,7 @@ use helenus_cql::ast::{Ident, InValues, Operator, Relation, Term as RawTerm};
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 
-use super::{half_slice, in_or_eq, unsupported_neq};
+use super::{half_slice, in_or_eq, slice_between, slice_without, unsupported_neq};
 use crate::analysis::restrictions::require_column;
 use crate::analysis::restrictions::restriction::{Contains, InList, Restriction, Test, Tuple};
 use crate::analysis::terms::Term;
@@ -48,8 +48,24 @@ pub(crate) fn compare(
                 ..Contains::default()
             })
         }
+        Operator::NotContains => {
+            let value = Term::prepare(ctx, term, &collection_part(table, column, false))?;
+            Test::Contains(Contains {
+                absent_values: vec![value],
+                ..Contains::default()
+            })
+        }
+        Operator::NotContainsKey => {
+            let key = Term::prepare(ctx, term, &collection_part(table, column, true))?;
+            Test::Contains(Contains {
+                absent_keys: vec![key],
+                ..Contains::default()
+            })
+        }
         Operator::Like => Test::Like(column_term(ctx, table, column, term)?),
-        Operator::Neq | Operator::In | Operator::IsNot => return Err(unsupported_neq(relation)),
+        Operator::Neq | Operator::In | Operator::NotIn | Operator::Between | Operator::IsNot => {
+            return Err(unsupported_neq(relation));
+        }
     };
     Ok(Restriction::single(place, test))
 }
@@ -58,22 +74,37 @@ pub(crate) fn is_in(
     ctx: &mut PlanContext<'_>,
     table: &Table,
     name: &Ident,
+    is_negated: bool,
     values: &InValues,
 ) -> Result<Restriction, CqlError> {
     let (place, column) = require_column(table, name)?;
-    check_operator(column, Operator::In, false)?;
+    let operator = if is_negated { Operator::NotIn } else { Operator::In };
+    check_operator(column, operator, false)?;
+    let marker_list = |ctx: &mut PlanContext<'_>, index: usize| {
+        let list = CqlType::list(column.ty.clone(), false);
+        let name = format!("in({})", column.name);
+        ctx.markers.set(
+            index,
+            ColumnSpec::new(table.keyspace.as_str(), table.name.as_str(), name, list),
+        );
+        InList::Marker {
+            index,
+            element: column.ty.clone(),
+        }
+    };
     let test = match values {
-        InValues::Marker(index) => {
-            let list = CqlType::list(column.ty.clone(), false);
-            let name = format!("in({})", column.name);
-            ctx.markers.set(
-                *index,
-                ColumnSpec::new(table.keyspace.as_str(), table.name.as_str(), name, list),
-            );
-            Test::In(InList::Marker {
-                index: *index,
-                element: column.ty.clone(),
-            })
+        InValues::Marker(index) if is_negated => {
+            Test::Slice(slice_without(&[place], false, marker_list(ctx, *index)))
+        }
+        InValues::Marker(index) => Test::In(marker_list(ctx, *index)),
+        InValues::Values(terms) if is_negated => {
+            // The markers are no key: the statement reads other partitions than theirs.
+            let spec = column_spec(table, column);
+            let terms = terms
+                .iter()
+                .map(|term| Term::prepare(ctx, term, &spec).map(Tuple::Value));
+            let list = InList::of(terms.collect::<Result<Vec<_>, _>>()?);
+            Test::Slice(slice_without(&[place], false, list))
         }
         InValues::Values(terms) => {
             let terms = terms
@@ -83,6 +114,25 @@ pub(crate) fn is_in(
         }
     };
     Ok(Restriction::single(place, test))
+}
+
+pub(crate) fn between(
+    ctx: &mut PlanContext<'_>,
+    table: &Table,
+    name: &Ident,
+    bounds: [&RawTerm; 2],
+) -> Result<Restriction, CqlError> {
+    let (place, column) = require_column(table, name)?;
+    check_slice(column)?;
+    check_operator(column, Operator::Between, false)?;
+    let spec = column_spec(table, column);
+    let [first, second] = bounds;
+    let first = Tuple::Value(Term::prepare(ctx, first, &spec)?);
+    let second = Tuple::Value(Term::prepare(ctx, second, &spec)?);
+    Ok(Restriction::single(
+        place,
+        Test::Slice(slice_between(first, second)),
+    ))
 }
 
 pub(crate) fn compare_element(
@@ -152,14 +202,18 @@ fn collection_part(table: &Table, column: &Column, is_key: bool) -> ColumnSpec {
 fn check_operator(column: &Column, operator: Operator, is_element: bool) -> Result<(), CqlError> {
     let name = &column.name;
     let is_reversed = column.is_reversed();
-    if operator == Operator::ContainsKey && (is_reversed || !matches!(column.ty, CqlType::Map { .. })) {
+    let is_on_keys = matches!(operator, Operator::ContainsKey | Operator::NotContainsKey);
+    if is_on_keys && (is_reversed || !matches!(column.ty, CqlType::Map { .. })) {
         return Err(CqlError::invalid(format!(
-            "Cannot use CONTAINS KEY on non-map column {name}"
+            "Cannot use {} on non-map column {name}",
+            operator.symbol()
         )));
     }
-    if operator == Operator::Contains && (is_reversed || !column.ty.is_collection()) {
+    let is_on_values = matches!(operator, Operator::Contains | Operator::NotContains);
+    if is_on_values && (is_reversed || !column.ty.is_collection()) {
         return Err(CqlError::invalid(format!(
-            "Cannot use CONTAINS on non-collection column {name}"
+            "Cannot use {} on non-collection column {name}",
+            operator.symbol()
         )));
     }
     if is_element {
@@ -171,8 +225,7 @@ fn check_operator(column: &Column, operator: Operator, is_element: bool) -> Resu
             column.ty
         )));
     }
-    let is_legal = matches!(operator, Operator::Contains | Operator::ContainsKey)
-        || (is_element && operator == Operator::Eq);
+    let is_legal = is_on_keys || is_on_values || (is_element && operator == Operator::Eq);
     if column.ty.is_collection() && column.ty.is_multicell() && !is_legal {
         return Err(CqlError::invalid(format!(
             "Collection column '{name}' ({}) cannot be restricted by a '{}' relation",

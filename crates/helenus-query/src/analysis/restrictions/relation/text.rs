@@ -1,6 +1,6 @@
 //! Relations as CQL, for the errors that quote them.
 
-use helenus_cql::ast::{Ident, InValues, Relation, Term};
+use helenus_cql::ast::{Compared, Ident, InValues, Relation, Term};
 use helenus_cql::error::CqlError;
 
 /// Returns the error for a LIKE that no index answers.
@@ -35,7 +35,11 @@ fn written(relation: &Relation, show: &dyn Fn(&Term) -> String) -> String {
         } => {
             format!("{} {} {}", column.to_cql(), operator.symbol(), show(term))
         }
-        Relation::ColumnIn { column, values } => format!("{} IN {}", column.to_cql(), in_list(values)),
+        Relation::ColumnIn {
+            column,
+            is_negated,
+            values,
+        } => format!("{} {} {}", column.to_cql(), in_word(*is_negated), in_list(values)),
         Relation::IsNotNull { column } => format!("{} IS NOT NULL", column.to_cql()),
         Relation::Element {
             column,
@@ -70,11 +74,34 @@ fn written(relation: &Relation, show: &dyn Fn(&Term) -> String) -> String {
         } => {
             format!("{} {} {}", column_list(columns), operator.symbol(), show(term))
         }
-        Relation::TupleIn { columns, values } => {
-            format!("{} IN {}", column_list(columns), in_list(values))
+        Relation::TupleIn {
+            columns,
+            is_negated,
+            values,
+        } => format!(
+            "{} {} {}",
+            column_list(columns),
+            in_word(*is_negated),
+            in_list(values)
+        ),
+        Relation::Between {
+            compared,
+            first,
+            second,
+        } => {
+            let left = match compared {
+                Compared::Column(column) => column.to_cql(),
+                Compared::Tuple(columns) => column_list(columns),
+                Compared::Token(columns) => format!("token{}", column_list(columns)),
+            };
+            format!("{left} BETWEEN {} AND {}", show(first), show(second))
         }
         Relation::CustomIndex { index, term } => format!("expr({index}, {})", show(term)),
     }
+}
+
+fn in_word(is_negated: bool) -> &'static str {
+    if is_negated { "NOT IN" } else { "IN" }
 }
 
 fn list<T>(items: &[T], show: &dyn Fn(&T) -> String) -> String {

@@ -24,37 +24,70 @@ pub(crate) fn compare(
     match operator {
         Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte => {}
         Operator::Neq => return Err(unsupported_neq(relation)),
-        Operator::In | Operator::Contains | Operator::ContainsKey | Operator::Like | Operator::IsNot => {
+        Operator::In
+        | Operator::NotIn
+        | Operator::Between
+        | Operator::Contains
+        | Operator::NotContains
+        | Operator::ContainsKey
+        | Operator::NotContainsKey
+        | Operator::Like
+        | Operator::IsNot => {
             return Err(CqlError::invalid(format!(
                 "{} cannot be used with the token function",
                 operator.symbol()
             )));
         }
     }
-    let mut places = Vec::with_capacity(columns.len());
-    for name in columns {
-        places.push(require_column(table, name)?.0);
-    }
-    check_columns(table, &places)?;
-    let spec = ColumnSpec::new(
-        table.keyspace.as_str(),
-        table.name.as_str(),
-        "partition key token",
-        CqlType::BIGINT,
-    );
-    let term = Term::prepare(ctx, term, &spec)?;
+    check_columns(table, &places(table, columns)?)?;
+    let term = Term::prepare(ctx, term, &token_spec(table))?;
     let is_inclusive = matches!(operator, Operator::Gte | Operator::Lte);
     Ok(match operator {
         Operator::Eq => TokenRestriction::Eq(term),
         Operator::Gt | Operator::Gte => TokenRestriction::Slice {
             start: Some((term, is_inclusive)),
             end: None,
+            is_between: false,
         },
         _ => TokenRestriction::Slice {
             start: None,
             end: Some((term, is_inclusive)),
+            is_between: false,
         },
     })
+}
+
+pub(crate) fn between(
+    ctx: &mut PlanContext<'_>,
+    table: &Table,
+    columns: &[Ident],
+    bounds: [&RawTerm; 2],
+) -> Result<TokenRestriction, CqlError> {
+    check_columns(table, &places(table, columns)?)?;
+    let spec = token_spec(table);
+    let [first, second] = bounds;
+    Ok(TokenRestriction::Slice {
+        start: Some((Term::prepare(ctx, first, &spec)?, true)),
+        end: Some((Term::prepare(ctx, second, &spec)?, true)),
+        is_between: true,
+    })
+}
+
+fn places(table: &Table, columns: &[Ident]) -> Result<Vec<usize>, CqlError> {
+    let places = columns
+        .iter()
+        .map(|name| require_column(table, name).map(|(place, _)| place));
+    places.collect()
+}
+
+/// Returns the receiver of a token.
+fn token_spec(table: &Table) -> ColumnSpec {
+    ColumnSpec::new(
+        table.keyspace.as_str(),
+        table.name.as_str(),
+        "partition key token",
+        CqlType::BIGINT,
+    )
 }
 
 fn check_columns(table: &Table, places: &[usize]) -> Result<(), CqlError> {

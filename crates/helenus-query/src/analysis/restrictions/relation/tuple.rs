@@ -4,7 +4,7 @@ use helenus_cql::ast::{Ident, InValues, Operator, Relation, Term as RawTerm};
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 
-use super::{half_slice, in_or_eq, unsupported_neq};
+use super::{half_slice, in_or_eq, slice_between, slice_without, unsupported_neq};
 use crate::analysis::restrictions::restriction::{InList, Restriction, Test, Tuple, names};
 use crate::analysis::restrictions::{relation_text, require_column};
 use crate::analysis::terms::Term;
@@ -35,12 +35,18 @@ pub(crate) fn compare(
             ))
         }
         Operator::Neq => Err(unsupported_neq(relation)),
-        Operator::In | Operator::Contains | Operator::ContainsKey | Operator::Like | Operator::IsNot => {
-            Err(CqlError::invalid(format!(
-                "{} cannot be used for multi-column relations",
-                operator.symbol()
-            )))
-        }
+        Operator::In
+        | Operator::NotIn
+        | Operator::Between
+        | Operator::Contains
+        | Operator::NotContains
+        | Operator::ContainsKey
+        | Operator::NotContainsKey
+        | Operator::Like
+        | Operator::IsNot => Err(CqlError::invalid(format!(
+            "{} cannot be used for multi-column relations",
+            operator.symbol()
+        ))),
     }
 }
 
@@ -49,6 +55,7 @@ pub(crate) fn is_in(
     table: &Table,
     relation: &Relation,
     columns: &[Ident],
+    is_negated: bool,
     values: &InValues,
 ) -> Result<Restriction, CqlError> {
     let places = clustering_columns(table, relation, columns)?;
@@ -61,17 +68,42 @@ pub(crate) fn is_in(
                 ..spec.clone()
             };
             ctx.markers.set(*index, list);
-            Test::In(InList::Marker {
+            let list = InList::Marker {
                 index: *index,
                 element: spec.ty,
-            })
+            };
+            match is_negated {
+                true => Test::Slice(slice_without(&places, true, list)),
+                false => Test::In(list),
+            }
         }
         InValues::Values(terms) => {
             let tuples = terms.iter().map(|term| tuple_term(ctx, table, &places, term));
-            in_or_eq(tuples.collect::<Result<Vec<_>, _>>()?)
+            let tuples = tuples.collect::<Result<Vec<_>, _>>()?;
+            match is_negated {
+                true => Test::Slice(slice_without(&places, true, InList::of(tuples))),
+                false => in_or_eq(tuples),
+            }
         }
     };
     Ok(Restriction::multi(places, test))
+}
+
+pub(crate) fn between(
+    ctx: &mut PlanContext<'_>,
+    table: &Table,
+    relation: &Relation,
+    columns: &[Ident],
+    bounds: [&RawTerm; 2],
+) -> Result<Restriction, CqlError> {
+    let places = clustering_columns(table, relation, columns)?;
+    let [first, second] = bounds;
+    let first = tuple_term(ctx, table, &places, first)?;
+    let second = tuple_term(ctx, table, &places, second)?;
+    Ok(Restriction::multi(
+        places,
+        Test::Slice(slice_between(first, second)),
+    ))
 }
 
 /// Returns the clustering columns of a tuple relation.

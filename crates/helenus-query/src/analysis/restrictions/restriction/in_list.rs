@@ -7,9 +7,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::value;
 
-use super::{
-    BoundTuple, Restriction, Tuple, first_name, marker, names, null_column, split_tuple, unset_column,
-};
+use super::{BoundTuple, Tuple, first_name, marker, names, null_column, split_tuple, unset_column};
 use crate::analysis::EvalContext;
 use crate::analysis::terms::{MarkerList, Term};
 use crate::request::BoundValue;
@@ -56,10 +54,10 @@ impl InList {
     pub fn bind(
         &self,
         table: &Table,
-        restriction: &Restriction,
+        columns: &[usize],
+        is_multi: bool,
         ctx: &EvalContext<'_>,
     ) -> Result<Vec<BoundTuple>, CqlError> {
-        let columns = &restriction.columns;
         let tuples = match self {
             InList::Values(_) | InList::Markers(_) | InList::MarkerTuples(_) => self
                 .values()
@@ -67,8 +65,8 @@ impl InList {
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|first| fault(table, columns, self, ctx).unwrap_or(first))?,
             InList::Marker { index, element } => match marker(ctx, *index)? {
-                BoundValue::Set(bytes) => read_list(&bytes, element, restriction.is_multi)?,
-                BoundValue::Null if restriction.is_multi => {
+                BoundValue::Set(bytes) => read_list(&bytes, element, is_multi)?,
+                BoundValue::Null if is_multi => {
                     return Err(CqlError::invalid("Invalid null value for IN restriction"));
                 }
                 BoundValue::Null => {
@@ -77,7 +75,7 @@ impl InList {
                         first_name(table, columns)
                     )));
                 }
-                BoundValue::Unset if restriction.is_multi => {
+                BoundValue::Unset if is_multi => {
                     return Err(CqlError::invalid(format!(
                         "Invalid unset value for in({})",
                         names(table, columns, ",")

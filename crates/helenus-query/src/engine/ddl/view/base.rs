@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helenus_cql::ast::{Ident, Relation};
+use helenus_cql::ast::{Compared, Ident, Relation};
 use helenus_cql::error::CqlError;
 use helenus_row::ColumnId;
 
@@ -72,6 +72,10 @@ fn renamed(where_clause: &str, from: &Ident, to: &Ident) -> Result<String, CqlEr
             Relation::Tuple { columns, .. }
             | Relation::TupleIn { columns, .. }
             | Relation::Token { columns, .. } => columns.iter_mut().for_each(rename),
+            Relation::Between { compared, .. } => match compared {
+                Compared::Column(column) => rename(column),
+                Compared::Tuple(columns) | Compared::Token(columns) => columns.iter_mut().for_each(rename),
+            },
             Relation::CustomIndex { .. } => {}
         }
     }
