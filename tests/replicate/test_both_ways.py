@@ -56,7 +56,8 @@ class Writers:
 
     def write(self, node, seed):
         try:
-            session, chance, written = node.connect(), random.Random(seed), 0
+            session = helenus.patient(node.connect, "a session")
+            chance, written = random.Random(seed), 0
             while written != self.limit and not self.stopped.is_set():
                 text = statement(chance)
                 helenus.patient(lambda: session.execute(text), text)

@@ -1,4 +1,5 @@
 //! A store on a real folder: reads and writes, restarts, kill -9, full disks, damage.
+#![allow(clippy::disallowed_methods, reason = "the tests run on the machine")]
 
 mod basic;
 mod branches;
