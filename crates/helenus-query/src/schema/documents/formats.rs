@@ -4,11 +4,11 @@
 use crate::schema::Schema;
 
 /// The newest format of the document `schema`. It is raised with each change that older binaries could not understand.
-pub(crate) const JOURNAL: u32 = 15;
+pub(crate) const JOURNAL: u32 = 16;
 /// The format of a document with none of the [`FEATURES`]. Documents in older formats consist of a base alone.
 pub(crate) const JOURNAL_LEAST: u32 = 3;
 /// The newest format of a base.
-pub(crate) const BASE: u32 = 13;
+pub(crate) const BASE: u32 = 14;
 const BASE_LEAST: u32 = 1;
 
 /// A feature of schemas, with the first formats that support it.
@@ -35,6 +35,7 @@ const FEATURES: &[Feature] = &[
     Feature { is_used: Schema::has_indexes_without_trailing_nulls, journal: 14, base: 12 },
     Feature { is_used: Schema::has_wide_vectors, journal: 14, base: 12 },
     Feature { is_used: Schema::has_cdc, journal: 15, base: 13 },
+    Feature { is_used: Schema::has_transactional_tables, journal: 16, base: 14 },
 ];
 
 fn used(schema: &Schema) -> impl Iterator<Item = &'static Feature> {
@@ -61,10 +62,11 @@ const LINES: [(&str, u32); 5] = [
 ];
 
 /// Text anywhere in journal lines, with the first format that supports such lines.
-const WITHIN_LINES: [(&str, u32); 3] = [
+const WITHIN_LINES: [(&str, u32); 4] = [
     (r#""wide_vector":"#, 14),
     (r#""cdc":{"#, 15),
     (r#""cdc_log_of":"#, 15),
+    (r#""transactional_mode":"#, 16),
 ];
 
 /// Returns the first format that supports a line of the journal. The schema may no longer contain the object of the line.
