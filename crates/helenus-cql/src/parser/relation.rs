@@ -131,8 +131,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses rule `relationType`.
-    fn comparison(&mut self) -> Parsed<Operator> {
+    /// Parses rules `relationType`, `txnConditionKind`.
+    pub(super) fn comparison(&mut self) -> Parsed<Operator> {
         let Some(operator) = comparison_of(self.kind()) else {
             return Err(self.no_viable());
         };
@@ -271,7 +271,7 @@ impl Parser<'_> {
     }
 }
 
-fn comparison_of(kind: Kind) -> Option<Operator> {
+pub(super) fn comparison_of(kind: Kind) -> Option<Operator> {
     match kind {
         Kind::EqSign => Some(Operator::Eq),
         Kind::Less => Some(Operator::Lt),
