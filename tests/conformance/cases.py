@@ -76,7 +76,7 @@ class Case:
     def complete(lines):
         last = lines[-1].rstrip()
         if lines[0].lstrip().upper().startswith("BEGIN"):
-            return last.upper().endswith(("APPLY BATCH;", "--END;"))
+            return last.upper().endswith(("APPLY BATCH;", "TRANSACTION;", "--END;"))
         return last.endswith(";")
 
     def directive(self, line, directives, number):

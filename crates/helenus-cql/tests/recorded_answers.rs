@@ -72,6 +72,8 @@ fn syntax_errors_are_the_recorded_ones() {
     for (statement, expected) in files.iter().flat_map(|f| recorded_statements(f)) {
         count += 1;
         let actual = match parse_statement(&statement) {
+            // Cassandra 5, which gave these answers, has no transactions.
+            _ if statement.starts_with("BEGIN TRANSACTION") => continue,
             Err(CqlError::Syntax(message)) => Some(message),
             // Cassandra has no service levels.
             Ok(parsed) if matches!(parsed.statement, Statement::ServiceLevel(_)) => continue,

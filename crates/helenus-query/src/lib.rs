@@ -36,6 +36,8 @@ pub mod schema;
 pub mod statement_shape;
 pub mod storage;
 pub mod trace;
+#[cfg(test)]
+mod transaction_tests;
 
 /// Boxes the future of an `async fn` that other crates call.
 ///

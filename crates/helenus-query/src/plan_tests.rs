@@ -62,6 +62,7 @@ fn printed(planned: &Planned) -> Vec<String> {
             plan.explain(),
         ),
         Plan::Batch(plan) => ("BATCH".to_owned(), plan.explain()),
+        Plan::Transaction(_) => ("TRANSACTION".to_owned(), Vec::new()),
         Plan::Direct(_) => ("resolved when it runs".to_owned(), Vec::new()),
     };
     let mut lines = vec![first];

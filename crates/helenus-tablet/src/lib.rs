@@ -125,6 +125,6 @@ pub use tablet::origins::TableOrigin;
 pub use tablet::pin::PinnedTablet;
 pub use tablet::scan::Scan;
 pub use tablet::stats::{TabletStats, TabletTotals};
-pub use tablet::{CacheMiss, CachedRead, OpenTablets, Tablet};
+pub use tablet::{CacheMiss, CachedRead, OpenTablets, Tablet, check_open};
 pub use throttle::{Throttle, Throttles};
 pub use tree::Visit;

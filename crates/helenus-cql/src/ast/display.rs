@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::map_order::hash_map_order;
-use super::{FunctionName, Literal, LiteralKind, Selector, Term};
+use super::{FunctionName, Literal, LiteralKind, ReferencePart, RowReference, Selector, Term};
 use crate::identifier::{quote_identifier, quote_qualified, quote_text};
 use crate::types::NativeType;
 
@@ -58,6 +58,25 @@ impl Display for Term {
                 f.write_str("system.\"_negate\"")?;
                 list(f, "(", &[term], ")")
             }
+            Term::Reference(reference) => reference.fmt(f),
+        }
+    }
+}
+
+impl Display for RowReference {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.row.fmt(f)?;
+        if let Some(column) = &self.column {
+            write!(f, ".{column}")?;
+        }
+        match &self.part {
+            ReferencePart::Whole => Ok(()),
+            ReferencePart::Element(element) => {
+                f.write_str("[")?;
+                element.fmt(f)?;
+                f.write_str("]")
+            }
+            ReferencePart::Field(field) => write!(f, ".{field}"),
         }
     }
 }

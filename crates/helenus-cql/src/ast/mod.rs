@@ -14,6 +14,7 @@ mod schema;
 mod select;
 mod service_level;
 mod term;
+mod transaction;
 mod type_name;
 
 pub use auth::*;
@@ -26,6 +27,7 @@ pub use schema::*;
 pub use select::*;
 pub use service_level::*;
 pub use term::*;
+pub use transaction::*;
 pub use type_name::*;
 
 /// A statement with its bind markers, in the order of their indexes.
@@ -51,6 +53,7 @@ pub enum Statement {
     Update(Box<Update>),
     Delete(Box<Delete>),
     Batch(Box<Batch>),
+    Transaction(Box<Transaction>),
     Use(Ident),
     Truncate(QualifiedName),
 

@@ -173,3 +173,15 @@ pub enum Modification {
     Update(Update),
     Delete(Delete),
 }
+
+impl Modification {
+    /// Returns the name of the modified table.
+    pub fn table(&self) -> &QualifiedName {
+        match self {
+            Modification::Insert(statement) => &statement.table,
+            Modification::InsertJson(statement) => &statement.table,
+            Modification::Update(statement) => &statement.table,
+            Modification::Delete(statement) => &statement.table,
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Terms: values as statements write them (Cassandra's `Term.Raw`).
 
-use super::{FunctionName, Ident, TypeName};
+use super::{FunctionName, Ident, RowReference, TypeName};
 use crate::types::NativeType;
 
 /// The form of a constant (Cassandra's `Constants.Type`).
@@ -93,6 +93,8 @@ pub enum Term {
         right: Box<Term>,
     },
     Negation(Box<Term>),
+    /// `a.x`: a value that a transaction has read. Only written values of a transaction have this form.
+    Reference(Box<RowReference>),
 }
 
 /// Operators of relations and conditions (Cassandra's `Operator`).

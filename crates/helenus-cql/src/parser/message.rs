@@ -26,6 +26,11 @@ impl Parser<'_> {
         self.no_viable_at(0)
     }
 
+    /// Returns the error for a next token that the grammar's rule allows only under a condition.
+    pub(super) fn failed_predicate(&self, rule: &str, predicate: &str) -> CqlError {
+        self.syntax_error(0, &|_| format!("rule {rule} failed predicate: {{{predicate}}}?"))
+    }
+
     /// Returns the error for a token that fits no alternative. `distance` is the number of tokens ahead.
     pub(super) fn no_viable_at(&self, distance: usize) -> CqlError {
         self.syntax_error(distance, &|found| {
@@ -162,7 +167,7 @@ fn highlight(line: &mut Vec<u16>, offending: &Span) {
 }
 
 /// Returns the line, from 1, and the column, from 0 and in UTF-16 units.
-fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+pub(super) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

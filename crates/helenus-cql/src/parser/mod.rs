@@ -21,6 +21,7 @@ mod service_level;
 mod statement;
 mod table;
 mod term;
+mod transaction;
 mod type_name;
 
 use crate::ast::{BindMarker, Ident, ParsedStatement, TypeName};
@@ -91,6 +92,8 @@ pub(crate) struct Parser<'a> {
     /// Number of operators and modifiers read in the outermost term or selector.
     links: usize,
     bind_markers: Vec<BindMarker>,
+    /// True within BEGIN TRANSACTION, where written values may be references.
+    in_transaction: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -103,6 +106,7 @@ impl<'a> Parser<'a> {
             depth: 0,
             links: 0,
             bind_markers: Vec::new(),
+            in_transaction: false,
         }
     }
 

@@ -34,7 +34,7 @@ impl Parser<'_> {
         self.expect(Kind::LeftParen)?;
         let columns = self.comma_separated(Self::column)?;
         self.expect_all(&[Kind::RightParen, Kind::Values, Kind::LeftParen])?;
-        let values = self.comma_separated(Self::term)?;
+        let values = self.comma_separated(Self::written_value)?;
         self.expect(Kind::RightParen)?;
         Ok(Insert {
             table,
@@ -186,24 +186,24 @@ impl Parser<'_> {
             }
             Kind::PlusEq => {
                 self.advance();
-                AssignmentOperation::Add(self.term()?)
+                AssignmentOperation::Add(self.written_value()?)
             }
             Kind::MinusEq => {
                 self.advance();
-                AssignmentOperation::Subtract(self.term()?)
+                AssignmentOperation::Subtract(self.written_value()?)
             }
             Kind::LeftBracket => {
                 self.advance();
                 let key = self.term()?;
                 self.expect_all(&[Kind::RightBracket, Kind::EqSign])?;
-                let value = self.term()?;
+                let value = self.written_value()?;
                 AssignmentOperation::SetElement { key, value }
             }
             Kind::Dot => {
                 self.advance();
                 let field = self.ident()?;
                 self.expect(Kind::EqSign)?;
-                let value = self.term()?;
+                let value = self.written_value()?;
                 AssignmentOperation::SetField { field, value }
             }
             _ => return Err(self.no_viable()),
@@ -213,6 +213,9 @@ impl Parser<'_> {
 
     /// Parses rule `normalColumnOperation`.
     fn plain_assignment(&mut self, column: &Ident) -> Parsed<AssignmentOperation> {
+        if let Some(reference) = self.reference()? {
+            return Ok(AssignmentOperation::Set(reference));
+        }
         if self.is_column_at(0) && !self.begins_call(0) {
             match self.kind_at(1) {
                 Kind::Plus | Kind::Minus => return self.sum_assignment(column),
@@ -242,7 +245,7 @@ impl Parser<'_> {
         let other = self.column()?;
         let plus = self.at(Kind::Plus);
         self.advance();
-        let term = self.term()?;
+        let term = self.written_value()?;
         if other != *column {
             let sign = if plus { "+" } else { "-" };
             return Err(self.recognition_error(format!(

@@ -181,7 +181,7 @@ impl Parser<'_> {
         comparison_of(self.kind()).is_some()
     }
 
-    /// Parses rule `relationType`.
+    /// Parses rules `relationType`, `txnConditionKind`.
     pub(super) fn comparison(&mut self) -> Parsed<Operator> {
         let Some(operator) = comparison_of(self.kind()) else {
             return Err(self.no_viable());
@@ -333,7 +333,7 @@ impl Parser<'_> {
     }
 }
 
-fn comparison_of(kind: Kind) -> Option<Operator> {
+pub(super) fn comparison_of(kind: Kind) -> Option<Operator> {
     match kind {
         Kind::EqSign => Some(Operator::Eq),
         Kind::Less => Some(Operator::Lt),

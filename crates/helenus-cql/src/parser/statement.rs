@@ -34,6 +34,9 @@ impl Parser<'_> {
                 Modification::Update(update) => Statement::Update(Box::new(update)),
                 Modification::Delete(delete) => Statement::Delete(Box::new(delete)),
             }),
+            Kind::Begin if self.begins_transaction() => {
+                Ok(Statement::Transaction(Box::new(self.transaction()?)))
+            }
             Kind::Begin => Ok(Statement::Batch(Box::new(self.batch()?))),
             Kind::Use => {
                 self.advance();

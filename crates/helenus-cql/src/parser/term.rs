@@ -68,7 +68,11 @@ impl Parser<'_> {
                 parser.link()?;
                 term = operation(operator, term, parser.term_product()?);
             }
-            if follows_term(parser.kind()) || parser.begins_timeout() || parser.begins_bypass(0) {
+            if follows_term(parser.kind())
+                || parser.begins_timeout()
+                || parser.begins_bypass(0)
+                || parser.ends_condition_term(0)
+            {
                 parser.reads(1);
                 Ok(term)
             } else {
@@ -145,7 +149,11 @@ impl Parser<'_> {
                 self.advance();
                 Ok(Term::Null)
             }
-            Kind::QuestionMark if !follows_marker(self.kind_at(1)) && !self.begins_bypass(1) => {
+            Kind::QuestionMark
+                if !follows_marker(self.kind_at(1))
+                    && !self.begins_bypass(1)
+                    && !self.ends_condition_term(1) =>
+            {
                 Err(self.no_viable_at(1))
             }
             Kind::QuestionMark | Kind::Colon => Ok(Term::Marker(self.marker()?)),

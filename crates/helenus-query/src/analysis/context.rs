@@ -22,11 +22,44 @@ pub struct PlanContext<'a> {
     pub is_volatile: bool,
     /// True if masked columns are selected masked.
     pub masks: bool,
+    /// The references in the written values of a transaction. `None` outside of a transaction.
+    pub(crate) written_references: Option<WrittenReferences>,
     /// User-defined functions that the statement calls.
     pub(crate) executed: RefCell<Vec<Resource>>,
 }
 
+/// References in the written values of a transaction. Each stands for a marker behind those of the client.
+pub(crate) struct WrittenReferences {
+    /// Number of the client's markers.
+    pub marker_count: usize,
+    /// The references in the order of their markers, each with the receiver of its value.
+    pub found: Vec<(ast::RowReference, ColumnSpec)>,
+}
+
 impl<'a> PlanContext<'a> {
+    /// Records a reference in a written value. Returns the index of its marker.
+    ///
+    /// # Errors
+    /// The statement is not part of a transaction.
+    pub(crate) fn add_reference(
+        &mut self,
+        reference: &ast::RowReference,
+        receiver: &ColumnSpec,
+    ) -> Result<usize, CqlError> {
+        let Some(written) = &mut self.written_references else {
+            return Err(CqlError::Syntax(format!(
+                "The reference {reference} to a row is allowed within a transaction only"
+            )));
+        };
+        written.found.push((reference.clone(), receiver.clone()));
+        Ok(written.marker_count + written.found.len() - 1)
+    }
+
+    /// Returns true if the statement is part of a transaction.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.written_references.is_some()
+    }
+
     pub fn new(schema: &'a Schema, keyspace: Option<&'a str>, markers: Markers) -> PlanContext<'a> {
         PlanContext {
             schema,
@@ -34,6 +67,7 @@ impl<'a> PlanContext<'a> {
             markers,
             is_volatile: false,
             masks: false,
+            written_references: None,
             executed: RefCell::default(),
         }
     }

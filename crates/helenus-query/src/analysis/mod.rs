@@ -18,6 +18,7 @@ pub mod restrictions;
 pub mod select;
 pub mod selection;
 pub mod terms;
+pub(crate) mod transaction;
 pub(crate) mod types;
 
 pub use context::{EvalContext, PlanContext, column_spec};

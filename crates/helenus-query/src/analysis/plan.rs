@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::modification::{BatchPlan, InsertRowsPlan, ModificationPlan};
 use super::select::SelectPlan;
+use super::transaction::TransactionPlan;
 use super::{PlainKey, PlanContext};
 use crate::request::{Markers, User};
 use crate::response::ResultMetadata;
@@ -24,6 +25,7 @@ pub enum Plan {
     Modification(ModificationPlan),
     InsertRows(Box<InsertRowsPlan>),
     Batch(Box<BatchPlan>),
+    Transaction(Box<TransactionPlan>),
     /// A statement that is resolved when it runs: DDL, USE, TRUNCATE, DESCRIBE, roles.
     Direct(Box<DirectPlan>),
 }
@@ -42,7 +44,17 @@ impl Plan {
             Plan::Modification(plan) => plan.write_type(),
             Plan::InsertRows(_) => WriteType::UnloggedBatch,
             Plan::Batch(plan) => plan.write_type(),
+            Plan::Transaction(plan) => plan.write_type().unwrap_or(WriteType::Simple),
             Plan::Select(_) | Plan::Direct(_) => WriteType::Simple,
+        }
+    }
+
+    /// Returns true if a masked column is selected.
+    fn selects_masked(&self) -> bool {
+        match self {
+            Plan::Select(plan) => plan.selects_masked(),
+            Plan::Transaction(plan) => plan.selects_masked(),
+            Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) | Plan::Direct(_) => false,
         }
     }
 
@@ -59,6 +71,7 @@ impl Plan {
         match self {
             Plan::Modification(plan) => plan.validate(),
             Plan::Batch(plan) => plan.modifications().try_for_each(ModificationPlan::validate),
+            Plan::Transaction(plan) => plan.validate(),
             Plan::Select(_) | Plan::InsertRows(_) | Plan::Direct(_) => Ok(()),
         }
     }
@@ -154,7 +167,7 @@ pub fn plan(
     parsed: &ast::ParsedStatement,
 ) -> Result<Planned, CqlError> {
     let mut planned = plan_as_seen(schema, keyspace, parsed, false)?;
-    if matches!(&planned.plan, Plan::Select(plan) if plan.selects_masked()) {
+    if planned.plan.selects_masked() {
         planned.masked = Some(Arc::new(plan_as_seen(schema, keyspace, parsed, true)?));
     }
     Ok(planned)
@@ -199,6 +212,11 @@ fn plan_as_seen(
             partition_key_count = plan.routed_by().map_or(0, |table| table.partition_key_count);
             Plan::Batch(Box::new(plan))
         }
+        ast::Statement::Transaction(statement) => {
+            let plan = super::transaction::plan::plan(&mut ctx, statement)?;
+            result = plan.metadata().cloned();
+            Plan::Transaction(Box::new(plan))
+        }
         other => {
             super::definition_check::check(other, keyspace, !ctx.markers.is_empty())?;
             if let ast::Statement::Truncate(name) = other {
@@ -226,7 +244,7 @@ fn plan_as_seen(
         key: match &plan {
             Plan::Select(plan) => PlainKey::of_select(plan),
             Plan::Modification(plan) => PlainKey::of_modification(plan),
-            Plan::InsertRows(_) | Plan::Batch(_) | Plan::Direct(_) => None,
+            Plan::InsertRows(_) | Plan::Batch(_) | Plan::Transaction(_) | Plan::Direct(_) => None,
         },
         plan,
         markers,

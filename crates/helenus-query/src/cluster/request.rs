@@ -82,7 +82,7 @@ impl<'a> Request<'a> {
         let is_repeatable = |one: &ModificationPlan| one.is_repeatable() && has_time(one);
         match self.work {
             RequestWork::Statement { planned, .. } => match &planned.plan {
-                Plan::Select(_) | Plan::Direct(_) => false,
+                Plan::Select(_) | Plan::Transaction(_) | Plan::Direct(_) => false,
                 Plan::InsertRows(_) => true,
                 Plan::Modification(plan) => is_repeatable(plan),
                 Plan::Batch(plan) => plan.modifications().all(is_repeatable),
@@ -106,6 +106,7 @@ impl RequestWork<'_> {
         match self {
             RequestWork::Statement { planned, .. } => match &planned.plan {
                 Plan::Select(_) | Plan::Direct(_) => None,
+                Plan::Transaction(plan) => plan.write_type(),
                 Plan::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => {
                     Some(WriteType::Cas)
                 }

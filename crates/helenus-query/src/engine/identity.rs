@@ -16,8 +16,15 @@ pub(crate) fn table_names(statement: &ast::Statement) -> TableNames {
         ast::Statement::Delete(delete) => &delete.table,
         ast::Statement::Truncate(table) => table,
         ast::Statement::Batch(batch) => {
-            let is_qualified = batch.statements.iter().map(modified).all(is_qualified);
+            let is_qualified = batch
+                .statements
+                .iter()
+                .map(ast::Modification::table)
+                .all(is_qualified);
             return names(is_qualified, true);
+        }
+        ast::Statement::Transaction(transaction) => {
+            return names(transaction.tables().all(is_qualified), false);
         }
         _ => return TableNames::None,
     };
@@ -33,15 +40,6 @@ fn names(is_qualified: bool, is_batch: bool) -> TableNames {
 
 fn is_qualified(name: &ast::QualifiedName) -> bool {
     name.keyspace.is_some()
-}
-
-fn modified(modification: &ast::Modification) -> &ast::QualifiedName {
-    match modification {
-        ast::Modification::Insert(insert) => &insert.table,
-        ast::Modification::InsertJson(insert) => &insert.table,
-        ast::Modification::Update(update) => &update.table,
-        ast::Modification::Delete(delete) => &delete.table,
-    }
 }
 
 /// Returns Cassandra's warning about a statement whose meaning depends on the keyspace in use, which is `used`.

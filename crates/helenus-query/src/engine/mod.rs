@@ -499,15 +499,17 @@ impl Engine {
         if self.context.store.is_read_only() {
             read_only::check(&planned.plan, parameters)?;
         }
-        if let (Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_), Some(state)) =
-            (&planned.plan, &parameters.paging_state)
+        if let (
+            Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) | Plan::Transaction(_),
+            Some(state),
+        ) = (&planned.plan, &parameters.paging_state)
         {
             crate::analysis::select::check_paging_state(state)?;
         }
         let service_timeout = self.count_statement(client, &planned.plan)?;
         let read_timeout_limit = match &planned.plan {
             Plan::Select(plan) => plan.timeout().into_iter().chain(service_timeout).min(),
-            Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) => {
+            Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) | Plan::Transaction(_) => {
                 limit_write(service_timeout);
                 None
             }
@@ -761,5 +763,6 @@ pub(super) fn writes(statement: &ast::Statement) -> bool {
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Batch(_)
+            | Statement::Transaction(_)
     )
 }

@@ -26,6 +26,9 @@ pub(super) fn check(plan: &Plan, parameters: &QueryParameters) -> Result<(), Cql
         ))),
         Plan::Select(_) => Ok(()),
         Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) => Err(refuse_writes()),
+        Plan::Transaction(_) => Err(refused_read_only(
+            "transactions, which read the latest writes, are for the nodes of the cluster",
+        )),
         Plan::Direct(plan) => check_direct(&plan.statement),
     }
 }

@@ -100,7 +100,7 @@ impl Engine {
         let is_plain = match &planned.plan {
             Plan::Select(plan) => plan.timeout().is_none(),
             Plan::Modification(_) => parameters.paging_state.is_none(),
-            Plan::InsertRows(_) | Plan::Batch(_) | Plan::Direct(_) => false,
+            Plan::InsertRows(_) | Plan::Batch(_) | Plan::Transaction(_) | Plan::Direct(_) => false,
         };
         is_plain
             && planned.as_of.is_none()

@@ -139,7 +139,12 @@ impl Engine {
 
     /// Returns true if masks hide some of the values that the plan reads from the client.
     fn hides(&self, client: &ClientState, masked: &Planned, as_of: Option<&AsOfRead>) -> bool {
-        let Plan::Select(plan) = &masked.plan else {
+        let shown = match &masked.plan {
+            Plan::Select(plan) => Some(plan),
+            Plan::Transaction(plan) => plan.returned_select(),
+            Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) | Plan::Direct(_) => None,
+        };
+        let Some(plan) = shown else {
             return false;
         };
         if !self.access.control.authorizes || !self.masks_columns() {

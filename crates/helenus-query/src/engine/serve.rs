@@ -125,7 +125,9 @@ impl Engine {
             Plan::Direct(_) | Plan::InsertRows(_) => Err(CqlError::Server(
                 "a statement that concerns no rows, or rows of all owners, has no owner".to_owned(),
             )),
-            Plan::Select(_) | Plan::Modification(_) | Plan::Batch(_) => Ok(as_asked(planned, masks)),
+            Plan::Select(_) | Plan::Modification(_) | Plan::Batch(_) | Plan::Transaction(_) => {
+                Ok(as_asked(planned, masks))
+            }
         }
     }
 

@@ -97,7 +97,7 @@ fn is_free(plan: &Plan) -> bool {
     match plan {
         Plan::Select(plan) => plan.table().kind == TableKind::Virtual,
         Plan::Direct(plan) => matches!(plan.statement, ast::Statement::Use(_)),
-        Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) => false,
+        Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) | Plan::Transaction(_) => false,
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod routing;
 pub(crate) mod sampling;
 pub(crate) mod select;
 pub(crate) mod timing;
+pub(crate) mod transaction;
 pub(crate) mod views;
 pub(crate) mod writes;
 
@@ -59,6 +60,11 @@ pub(crate) async fn run_here(
             let batch = modification::execute_batch(context, plan, values, parameters, request.share);
             Box::pin(batch).await
         }
+        Plan::Transaction(plan) => {
+            let share = request.share;
+            let ran = transaction::execute(context, planned, plan, values, parameters, share);
+            Box::pin(ran).await
+        }
         Plan::Direct(_) => Err(CqlError::Server("the statement concerns no rows".to_owned()).into()),
     };
     let write_type = planned.plan.write_type();
@@ -76,6 +82,10 @@ pub(crate) fn limit_time(timeouts: &Timeouts, plan: &Plan) {
         Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) => {
             scope::limit_time(timeouts.write(plan.write_type()), true);
         }
+        Plan::Transaction(transaction) => match transaction.write_type() {
+            Some(write_type) => scope::limit_time(timeouts.write(write_type), true),
+            None => scope::limit_time(timeouts.read_request_timeout, false),
+        },
         Plan::Direct(_) => {}
     }
 }

@@ -91,11 +91,11 @@ pub(crate) fn read_took(sampling: &PartitionSampling, table: &Table, source: &So
     );
 }
 
-/// Waits for the lock of a transaction's partition, and records whether another write was in the way or is still pending.
+/// Waits for the locks of the partitions of a conditional write or transaction. Records whether another write was in the way or is still
+/// pending. With several partitions, each of them is recorded, because the one with the other write is not known.
 pub(crate) async fn contended(
     sampling: &PartitionSampling,
-    table: &Table,
-    key: &PartitionKey,
+    partitions: &[(&Table, &PartitionKey)],
     lock: impl Future<Output = Result<Arc<PartitionGuard>, CqlError>>,
 ) -> Result<Arc<PartitionGuard>, CqlError> {
     let interest = sampling.interest([SamplerKind::CasContentions]);
@@ -106,7 +106,9 @@ pub(crate) async fn contended(
     let locked = lock.await;
     let has_pending = locked.as_ref().is_ok_and(|guard| guard.has_pending());
     if has_pending || measurement::lock_wait_ns() > before_ns || locked.is_err() {
-        sampling.record(interest, SamplerKind::CasContentions, table.id, &key.bytes, 1);
+        for (table, key) in partitions {
+            sampling.record(interest, SamplerKind::CasContentions, table.id, &key.bytes, 1);
+        }
     }
     locked
 }

@@ -78,6 +78,10 @@ impl Timing {
                 let tables = tables(plan.modifications());
                 Some(self.enter(context, side, StatementKind::Batch, tables, ended))
             }
+            Plan::Transaction(plan) => {
+                let tables = distinct(plan.tables().map(|table| table.id));
+                Some(self.enter(context, side, StatementKind::Transaction, tables, ended))
+            }
             Plan::Select(_) | Plan::Direct(_) => None,
         }
     }
@@ -131,11 +135,15 @@ impl Timing {
 
 /// Returns the distinct tables of a batch.
 fn tables<'p>(modifications: impl Iterator<Item = &'p ModificationPlan>) -> Vec<Uuid> {
-    let mut tables: Vec<Uuid> = Vec::new();
-    for plan in modifications {
-        if !tables.contains(&plan.table().id) {
-            tables.push(plan.table().id);
+    distinct(modifications.map(|plan| plan.table().id))
+}
+
+fn distinct(ids: impl Iterator<Item = Uuid>) -> Vec<Uuid> {
+    let mut distinct: Vec<Uuid> = Vec::new();
+    for id in ids {
+        if !distinct.contains(&id) {
+            distinct.push(id);
         }
     }
-    tables
+    distinct
 }

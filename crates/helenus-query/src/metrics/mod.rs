@@ -38,15 +38,18 @@ pub enum StatementKind {
     /// Reads of token ranges, and reads by an index.
     Range,
     Batch,
+    /// Transactions over partitions.
+    Transaction,
 }
 
 impl StatementKind {
-    pub const ALL: [StatementKind; 5] = [
+    pub const ALL: [StatementKind; 6] = [
         StatementKind::Read,
         StatementKind::Write,
         StatementKind::Lwt,
         StatementKind::Range,
         StatementKind::Batch,
+        StatementKind::Transaction,
     ];
 
     pub fn name(self) -> &'static str {
@@ -56,6 +59,7 @@ impl StatementKind {
             StatementKind::Lwt => "lwt",
             StatementKind::Range => "range",
             StatementKind::Batch => "batch",
+            StatementKind::Transaction => "transaction",
         }
     }
 }
@@ -63,18 +67,19 @@ impl StatementKind {
 /// Latencies by kind of statement.
 #[derive(Debug, Default)]
 pub struct Latencies {
-    kinds: [Histogram; 5],
+    kinds: [Histogram; 6],
 }
 
 impl Latencies {
     pub fn of(&self, kind: StatementKind) -> &Histogram {
-        let [read, write, lwt, range, batch] = &self.kinds;
+        let [read, write, lwt, range, batch, transaction] = &self.kinds;
         match kind {
             StatementKind::Read => read,
             StatementKind::Write => write,
             StatementKind::Lwt => lwt,
             StatementKind::Range => range,
             StatementKind::Batch => batch,
+            StatementKind::Transaction => transaction,
         }
     }
 

@@ -224,6 +224,12 @@ impl Schema {
         })
     }
 
+    /// Returns true if transactions may use a table.
+    pub fn has_transactional_tables(&self) -> bool {
+        self.stored_tables()
+            .any(|table| !table.options.transactional_mode.is_off())
+    }
+
     /// Returns true if any column of a table or view is masked.
     pub fn has_masks(&self) -> bool {
         self.stored_tables().any(|table| table.is_masked())

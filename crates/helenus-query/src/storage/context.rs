@@ -4,13 +4,15 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use helenus_cql::error::CqlError;
+use helenus_row::TableId;
 use helenus_tablet::Store;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
 use super::change_streams::ChangeStreams;
 use super::{
-    LockRequest, NoVirtualTables, PartitionGuard, PartitionLocks, RowHooks, SchemaEpochs, VirtualTables,
+    Access, LockRequest, NoVirtualTables, PartitionGuard, PartitionLocks, RowHooks, SchemaEpochs,
+    VirtualTables,
 };
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Owner, Versions};
@@ -147,6 +149,27 @@ impl ExecutionContext {
         let mut guard = self.writing.locks.lock_within(partitions, longest).await?;
         if self.cluster().is_some() {
             guard.tablets = Some(self.store.tablets());
+        }
+        Ok(Arc::new(guard))
+    }
+
+    /// Locks the partitions of a transaction alone. Its write is refused if one of their tablets is handed over before the write is queued,
+    /// also if the transaction only reads there.
+    ///
+    /// # Errors
+    /// As [`ExecutionContext::lock_partitions`].
+    pub(crate) async fn lock_transaction(
+        &self,
+        partitions: &[(TableId, i64)],
+    ) -> Result<Arc<PartitionGuard>, CqlError> {
+        let longest = self.store.write_timeout();
+        let wanted = partitions
+            .iter()
+            .map(|(table, token)| (*table, *token, Access::Alone));
+        let mut guard = self.writing.locks.lock_within(wanted, longest).await?;
+        if self.cluster().is_some() {
+            guard.tablets = Some(self.store.tablets());
+            guard.tokens = partitions.iter().map(|(_, token)| *token).collect();
         }
         Ok(Arc::new(guard))
     }

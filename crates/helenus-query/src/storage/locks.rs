@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_row::TableId;
-use helenus_tablet::{Op, OpenTablets};
+use helenus_tablet::{Op, OpenTablets, StoreError, check_open};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
@@ -66,9 +66,23 @@ pub struct PartitionGuard {
     /// The tablets that were open once the locks were held. Writes that follow from reads under the locks may go to these tablets only.
     /// `None` if the node is alone.
     pub(super) tablets: Option<OpenTablets>,
+    /// Tokens of a transaction's partitions, whose tablets must stay here until its write is queued. Empty for other requests, which write
+    /// to all partitions that they read.
+    pub(super) tokens: Vec<i64>,
 }
 
 impl PartitionGuard {
+    /// Refuses a transaction if a tablet of its partitions has been closed since the locks were taken.
+    ///
+    /// # Errors
+    /// [`StoreError::NotOwned`]
+    pub(crate) fn check_open(&self) -> Result<(), StoreError> {
+        match &self.tablets {
+            Some(tablets) => check_open(tablets, self.tokens.iter().copied()),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the tablets for a write that follows from reads under these locks ([`helenus_tablet::WriteBatch::tablets`]).
     pub fn tablets(&self) -> Option<OpenTablets> {
         self.tablets.clone()
@@ -164,6 +178,7 @@ impl PartitionLocks {
             _shared: shared,
             alone: (!stripes.is_empty()).then(|| Arc::new(self.alone(stripes, held))),
             tablets: None,
+            tokens: Vec::new(),
         }
     }
 

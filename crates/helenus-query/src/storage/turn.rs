@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::ByteRange;
-use helenus_tablet::{Op, Store, WritePlace, WriteTurn};
+use helenus_tablet::{Op, OpenTablets, Store, StoreError, WritePlace, WriteTurn, check_open};
 
 use super::locks::{AloneLocks, PartitionGuard};
 use super::pending::PendingWrite;
@@ -57,6 +57,7 @@ impl PartitionGuard {
         };
         let mut turn = PendingTurn {
             locks: locks.clone(),
+            transaction: self.tablets.clone().map(|tablets| (tablets, self.tokens.clone())),
             write: PendingWrite::new(),
             keys: Vec::with_capacity(ops.len()),
         };
@@ -125,6 +126,9 @@ impl AloneLocks {
 /// The turn of a published write. The write is no longer pending once the turn is dropped.
 pub(crate) struct PendingTurn {
     locks: Arc<AloneLocks>,
+    /// The tablets that were open when a transaction's partitions were locked, and the tokens of these partitions. `None` on a node that is
+    /// alone.
+    transaction: Option<(OpenTablets, Vec<i64>)>,
     write: Arc<PendingWrite>,
     /// The changed keys, each with the index of its stripe among the locked ones.
     keys: Vec<(usize, Bytes)>,
@@ -148,6 +152,11 @@ impl PendingTurn {
 impl WriteTurn for PendingTurn {
     fn follows(&self) -> Option<WritePlace> {
         self.locks.place()
+    }
+
+    fn refusal(&self) -> Option<StoreError> {
+        let (tablets, tokens) = self.transaction.as_ref()?;
+        check_open(tablets, tokens.iter().copied()).err()
     }
 
     fn queued(&self, place: WritePlace) {

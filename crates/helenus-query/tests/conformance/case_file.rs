@@ -211,14 +211,16 @@ impl Case {
 }
 
 /// Returns true if the lines are a complete statement. A statement ends at a `;` at the end of a line, a batch at `APPLY BATCH;` or
-/// `--END;`.
+/// `--END;`, a transaction at `TRANSACTION;`.
 fn is_complete(lines: &[&str]) -> bool {
     let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
         return false;
     };
     let last = last.trim_end().to_uppercase();
     match first.trim_start().to_uppercase().starts_with("BEGIN") {
-        true => last.ends_with("APPLY BATCH;") || last.ends_with("--END;"),
+        true => ["APPLY BATCH;", "TRANSACTION;", "--END;"]
+            .iter()
+            .any(|end| last.ends_with(end)),
         false => last.ends_with(';'),
     }
 }

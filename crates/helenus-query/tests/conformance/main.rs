@@ -42,8 +42,8 @@ macro_rules! areas {
 areas! {
     access aggregates batch cassandra6 collections compact consistency counters ddl_index ddl_keyspace ddl_table ddl_type deletions describe
     distinct_token error_order filtering functions indexes insert_update json limits literals lwt materialized_views names null_unset
-    paging prepared sai sasi select_order_limit select_where selection static_columns syntax system_tables ttl_timestamp types
-    udt_tuple_vector user_functions
+    paging prepared sai sasi select_order_limit select_where selection static_columns syntax system_tables transactions ttl_timestamp
+    types udt_tuple_vector user_functions
 }
 
 fn folder() -> PathBuf {

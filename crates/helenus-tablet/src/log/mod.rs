@@ -174,6 +174,7 @@ impl<R: Route> Log<R> {
             Some(error) => Some(error.clone()),
             None => route.check(&ops).err(),
         };
+        let refused = refused.or_else(|| turn.as_ref()?.refusal());
         let refused = refused.or_else(|| pending.failures.refusal(follows, &ops));
         if let Some(error) = refused {
             drop(pending);

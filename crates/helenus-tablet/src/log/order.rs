@@ -44,6 +44,11 @@ pub trait WriteTurn: Send + Sync {
     /// Returns the place of the writes that this one follows from. `None` if it follows from none.
     fn follows(&self) -> Option<WritePlace>;
 
+    /// Returns the reason why the write must not be queued. Called under the log's lock, before [`WriteTurn::queued`]. `None` if it may be.
+    fn refusal(&self) -> Option<StoreError> {
+        None
+    }
+
     /// Records that the write has been queued, so that other writes may follow from it. Called under the log's lock.
     fn queued(&self, place: WritePlace);
 

@@ -87,14 +87,23 @@ pub(crate) type NodeLog = Log<OpenTablets>;
 
 impl Route for OpenTablets {
     fn check(&self, ops: &[Op]) -> Result<(), StoreError> {
-        for op in ops {
-            let tablet = find(self, op.token).ok_or(StoreError::NotOwned(op.token))?;
-            if !tablet.accepts_writes.load(Ordering::Acquire) {
-                return Err(StoreError::NotOwned(op.token));
-            }
-        }
-        Ok(())
+        check_open(self, ops.iter().map(|op| op.token))
     }
+}
+
+/// Refuses tokens whose tablet takes no writes. Under the log's lock, success means that the tablet is not handed over before every write
+/// that has been queued so far is durable.
+///
+/// # Errors
+/// [`StoreError::NotOwned`] for the first such token.
+pub fn check_open(tablets: &OpenTablets, tokens: impl IntoIterator<Item = i64>) -> Result<(), StoreError> {
+    for token in tokens {
+        let tablet = find(tablets, token).ok_or(StoreError::NotOwned(token))?;
+        if !tablet.accepts_writes.load(Ordering::Acquire) {
+            return Err(StoreError::NotOwned(token));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the index of the tablet of a token, if there is one. `tablets` are in ascending order and may leave gaps.

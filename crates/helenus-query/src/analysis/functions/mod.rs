@@ -44,7 +44,7 @@ use crate::schema::roles::Resource;
 pub use aggregate::{AggregateFunction, AggregateState};
 pub use native::NativeFunction;
 pub use operation::symbol_of;
-pub use resolve::{CallSite, argument_spec, has_factory, resolve, sum_of};
+pub use resolve::{CallSite, argument_spec, difference_of, has_factory, resolve, sum_of};
 pub use time::{next_timeuuid, random_uuid};
 
 /// A function of values with the types of one overload (Cassandra's `ScalarFunction`).

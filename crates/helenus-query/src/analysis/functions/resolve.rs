@@ -58,9 +58,19 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
 
 /// Returns the function that adds or concatenates two values of a type. `None` if there is no such function.
 pub fn sum_of(ty: &CqlType) -> Option<Arc<dyn super::ScalarFunction>> {
+    function_of("_add", ty)
+}
+
+/// Returns the function that subtracts two numbers of a type. `None` if there is no such function.
+pub fn difference_of(ty: &CqlType) -> Option<Arc<dyn super::ScalarFunction>> {
+    function_of("_substract", ty)
+}
+
+/// Returns the function of that name whose arguments are all of one type.
+fn function_of(name: &str, ty: &CqlType) -> Option<Arc<dyn super::ScalarFunction>> {
     REGISTRY
         .functions
-        .get("_add")?
+        .get(name)?
         .iter()
         .find_map(|function| match function {
             Function::Scalar(function) if function.arg_types().iter().all(|arg| arg == ty) => {

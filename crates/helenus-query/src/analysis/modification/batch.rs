@@ -70,13 +70,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Batch) -> Result<BatchPl
 /// Refuses virtual tables in a logged batch, and next to other tables. They have no log, and their rows belong to one node.
 pub(crate) fn refuse_virtual(ctx: &PlanContext<'_>, batch: &ast::Batch) -> Result<(), CqlError> {
     let is_virtual = |statement: &ast::Modification| {
-        let name = match statement {
-            ast::Modification::Insert(statement) => &statement.table,
-            ast::Modification::InsertJson(statement) => &statement.table,
-            ast::Modification::Update(statement) => &statement.table,
-            ast::Modification::Delete(statement) => &statement.table,
-        };
-        ctx.table(name)
+        ctx.table(statement.table())
             .is_ok_and(|table| table.kind == TableKind::Virtual)
     };
     let count = batch

@@ -19,6 +19,7 @@ fn action_text(action: &Action, ty: Option<&CqlType>) -> String {
             format!("{verb} by {}", delta.explain(Some(&CqlType::BIGINT)))
         }
         Action::AddValue(term) => format!("plus {}", term.explain(ty)),
+        Action::SubtractValue(term) => format!("minus {}", term.explain(ty)),
         Action::Add(term) => format!("elements added: {}", term.explain(ty)),
         Action::Prepend(term) => format!("elements prepended: {}", term.explain(ty)),
         Action::DiscardValues(term) => format!("elements removed by value: {}", term.explain(ty)),

@@ -185,6 +185,14 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Statement) -> Result<Mod
     plan::plan(ctx, &modification)
 }
 
+/// Plans one statement of a transaction.
+pub(crate) fn plan_one(
+    ctx: &mut PlanContext<'_>,
+    statement: &ast::Modification,
+) -> Result<ModificationPlan, CqlError> {
+    plan::plan(ctx, statement)
+}
+
 /// Plans a BATCH statement.
 pub fn plan_batch(ctx: &mut PlanContext<'_>, statement: &ast::Batch) -> Result<BatchPlan, CqlError> {
     batch::plan(ctx, statement)

@@ -47,8 +47,10 @@ pub enum Action {
         delta: Term,
         is_negated: bool,
     },
-    /// Adds to a stored number or text, in a statement with conditions.
+    /// Adds to a stored number or text, in a statement with conditions or in a transaction.
     AddValue(Term),
+    /// Subtracts from a stored number, in a transaction.
+    SubtractValue(Term),
     /// Adds elements to a set, entries to a map, or elements to the end of a list.
     Add(Term),
     Prepend(Term),
@@ -86,6 +88,7 @@ impl Action {
             self,
             Action::DiscardValues(_)
                 | Action::AddValue(_)
+                | Action::SubtractValue(_)
                 | Action::SetIndex { .. }
                 | Action::DeleteIndex(_)
                 | Action::Increment { .. }
@@ -257,6 +260,10 @@ fn plan_subtract(
             })?;
             Ok(Action::DiscardKeys { keys, ty })
         }
+        CqlType::Native(_) if ctx.is_in_transaction() => match functions::difference_of(&column.ty) {
+            Some(_) => Ok(Action::SubtractValue(Term::prepare(ctx, term, receiver)?)),
+            None => invalid(format!("Invalid operation ({what}) for non-numeric type {name}")),
+        },
         _ => invalid(format!(
             "Invalid operation ({what}) for non counter column {name}"
         )),

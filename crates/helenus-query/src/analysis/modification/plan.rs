@@ -208,7 +208,7 @@ fn plan_update(ctx: &mut PlanContext<'_>, update: &ast::Update) -> Result<Modifi
             place,
             column,
             &assignment.operation,
-            !draft.conditions.is_empty(),
+            !draft.conditions.is_empty() || ctx.is_in_transaction(),
         )?);
     }
     let restrictions = where_clause(ctx, &draft, &update.relations, &operations)?;

@@ -122,6 +122,8 @@ fn test_term(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> 
             // The error is reported when the term is prepared.
             Err(_) => Assignment::WeaklyAssignable,
         },
+        // The type is checked when the term is prepared.
+        ast::Term::Reference(_) => Assignment::WeaklyAssignable,
         ast::Term::TypeHint { ty, .. } => match resolve_type(ctx.schema, &receiver.keyspace, ty) {
             Ok(ty) => fit(&ty, &receiver.ty),
             Err(_) => Assignment::NotAssignable,
@@ -175,6 +177,7 @@ pub fn exact_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlTyp
         | ast::Term::Cast { .. }
         | ast::Term::Operation { .. }
         | ast::Term::Negation(_) => call_return_type(ctx, term, None).ok(),
+        ast::Term::Reference(_) => None,
         ast::Term::TypeHint { ty, .. } => resolve_type(ctx.schema, keyspace, ty).ok(),
     }
 }

@@ -57,6 +57,10 @@ impl Term {
             | ast::Term::Cast { .. }
             | ast::Term::Operation { .. }
             | ast::Term::Negation(_) => prepare_call(ctx, term, receiver),
+            ast::Term::Reference(reference) => Ok(Term::Marker {
+                index: ctx.add_reference(reference, receiver)?,
+                ty: receiver.ty.clone(),
+            }),
             ast::Term::TypeHint { ty, term: inner } => {
                 let hinted = resolve_type(ctx.schema, &receiver.keyspace, ty)?;
                 let spec = part_spec(receiver, term.to_string(), hinted.clone());

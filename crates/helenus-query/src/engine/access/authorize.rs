@@ -10,6 +10,7 @@ use super::{RoleContext, as_of, grant, service_level};
 use crate::analysis::modification::ModificationPlan;
 use crate::analysis::plan::AsOfRead;
 use crate::analysis::select::SelectPlan;
+use crate::analysis::transaction::{RowRead, TransactionPlan};
 use crate::analysis::{Plan, Planned};
 use crate::schema::roles::Resource;
 use crate::schema::{Keyspace, Schema, Table};
@@ -51,6 +52,7 @@ pub(crate) fn authorize(
                 check(ctx, needs_of_modification(ctx.schema, one))?;
             }
         }
+        Plan::Transaction(plan) => may_transact(ctx, plan)?,
         Plan::Direct(plan) => {
             needs_superuser(ctx, &plan.statement)?;
             check(ctx, needs_of_changing(ctx, &plan.statement)?)?;
@@ -63,6 +65,51 @@ pub(crate) fn authorize(
     check(ctx, planned.executed.iter().map(executing).collect())?;
     planned.allow(user);
     Ok(())
+}
+
+/// Refuses a transaction to users without the permissions for each of its statements. Writes that add to stored values also need SELECT.
+/// Rows of LET are used unmasked, so the permission UNMASK is needed for masked columns.
+fn may_transact(ctx: &RoleContext<'_>, plan: &TransactionPlan) -> Result<(), CqlError> {
+    for select in plan.selects() {
+        ensure(
+            ctx,
+            Permission::Select,
+            &needed_of_reading(ctx.schema, select.table()),
+        )?;
+        may_restrict(ctx, select, None)?;
+    }
+    for read in &plan.reads {
+        may_refer(ctx, read)?;
+    }
+    for one in plan.modifications() {
+        let reads = one
+            .operations
+            .iter()
+            .any(|operation| operation.action.requires_read());
+        check(ctx, needs_of_writing(ctx.schema, one.table(), reads))?;
+    }
+    Ok(())
+}
+
+/// Refuses references to masked columns to users without the permission UNMASK.
+fn may_refer(ctx: &RoleContext<'_>, read: &RowRead) -> Result<(), CqlError> {
+    let table = read.select.table();
+    let columns = read.columns.iter().filter_map(|place| table.columns.get(*place));
+    let masked: Vec<&str> = columns
+        .filter(|column| column.mask.is_some())
+        .map(|column| column.name.as_str())
+        .collect();
+    let user = ctx.user.unwrap_or_default();
+    let on = Resource::table(&table.keyspace, &table.name);
+    if masked.is_empty() || ctx.schema.access.may(user, Permission::Unmask, &on) {
+        return Ok(());
+    }
+    Err(CqlError::Unauthorized(format!(
+        "User {user} has no UNMASK permission on table {}.{}, cannot refer to masked columns [{}] in a transaction",
+        table.keyspace,
+        table.name,
+        masked.join(", ")
+    )))
 }
 
 fn on_table(permission: Permission, table: &Table) -> RequiredPermission {

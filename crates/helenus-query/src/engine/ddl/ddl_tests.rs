@@ -12,7 +12,7 @@ use crate::index::entries::hidden_table;
 use crate::schema::documents;
 
 /// Statements whose answers differ from Cassandra's, with the reason.
-const KNOWN_DIFFERENCES: [(&str, &str); 10] = [
+const KNOWN_DIFFERENCES: [(&str, &str); 12] = [
     ("cdc = {'enabled'", "ScyllaDB's map is known here"),
     ("USING 'SASIIndex'", "the short class name is accepted here"),
     ("SERVICE LEVEL", "statements of ScyllaDB that are known here"),
@@ -21,6 +21,8 @@ const KNOWN_DIFFERENCES: [(&str, &str); 10] = [
         "per_partition_rate_limit",
         "an option of ScyllaDB that is known here",
     ),
+    ("transactions = {", "an option of YCQL that is known here"),
+    ("BEGIN TRANSACTION", "transactions of Cassandra 6 are known here"),
     (
         "DESCRIBE TABLE system.paxos",
         "Cassandra's index on its own Paxos table",
@@ -86,6 +88,7 @@ impl Replay {
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Batch(_)
+            | Statement::Transaction(_)
             | Statement::Truncate(_) => None,
             Statement::Use(name) => {
                 self.schema.keyspace(name.as_str())?;

@@ -17,7 +17,7 @@ use crate::analysis::restrictions::{relation_source, require_column};
 use crate::java_order;
 use crate::request::Markers;
 use crate::response::{ChangeKind, SchemaTarget};
-use crate::schema::table_options;
+use crate::schema::table_options::{self, transactional_mode};
 use crate::schema::{
     Column, ColumnKind, DerivedTable, Keyspace, Schema, Table, TableBuilder, TableKind, TableOptions, View,
 };
@@ -83,7 +83,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
         selected: selected(base, statement)?,
     };
     shape.check()?;
-    let view_options = without_ttl(table_options::of_new(&statement.properties)?, TTL_ON_CREATE)?;
+    let view_options = checked_options(table_options::of_new(&statement.properties)?, TTL_ON_CREATE)?;
     let (id, incarnation) = new_id(&statement.properties)?;
     check_name(keyspace_name, name)?;
     let mut schema = ctx.schema.clone();
@@ -348,11 +348,17 @@ fn where_source(relations: &[Relation]) -> String {
     written.join(" AND ")
 }
 
-/// Returns the options of a view. Refuses a TTL, because a view has none of its own.
-fn without_ttl(options: TableOptions, refusal: &str) -> Result<TableOptions, CqlError> {
+/// Returns the options of a view. Refuses a TTL, because a view has none of its own, and a transactional mode.
+fn checked_options(options: TableOptions, ttl_refusal: &str) -> Result<TableOptions, CqlError> {
+    if !options.transactional_mode.is_off() {
+        return Err(CqlError::invalid(format!(
+            "Cannot set {} of a materialized view: transactions write the view with its base table, and read the base table only",
+            transactional_mode::NAME
+        )));
+    }
     match options.default_time_to_live_s {
         0 => Ok(options),
-        _ => Err(CqlError::invalid(refusal)),
+        _ => Err(CqlError::invalid(ttl_refusal)),
     }
 }
 
@@ -375,7 +381,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterView) -> Applied {
         Err(CqlError::Invalid(_)) if statement.if_exists => return super::unchanged(),
         found => found?,
     };
-    let changed = without_ttl(
+    let changed = checked_options(
         table_options::apply(&statement.properties, view.options.clone())?,
         TTL_ON_ALTER,
     )?;

@@ -44,6 +44,21 @@ pub(crate) fn check(
                 .modifications()
                 .try_for_each(|plan| check_modification(guard, plan, eval, parameters))
         }
+        Plan::Transaction(transaction) => {
+            if transaction.write_type().is_some() {
+                check_write(guard, store, parameters)?;
+            }
+            let mut selects = transaction.selects();
+            selects.try_for_each(|plan| check_select(guard, plan, eval, parameters))?;
+            // A transaction chooses its own timestamp.
+            let parameters = &QueryParameters {
+                timestamp_us: None,
+                ..parameters.clone()
+            };
+            transaction
+                .modifications()
+                .try_for_each(|plan| check_modification(guard, plan, eval, parameters))
+        }
         Plan::Direct(_) => Ok(()),
     }
 }

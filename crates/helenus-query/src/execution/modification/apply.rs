@@ -114,7 +114,10 @@ pub fn apply(
             BoundValue::Set(value) => add_elements(column()?, params, &value, row),
             BoundValue::Null | BoundValue::Unset => Ok(()),
         },
-        Action::AddValue(term) => add_value(column()?, params, term, existing, row),
+        Action::AddValue(term) => change_value(column()?, params, functions::sum_of, term, existing, row),
+        Action::SubtractValue(term) => {
+            change_value(column()?, params, functions::difference_of, term, existing, row)
+        }
         Action::Prepend(term) => prepend(column()?, params, term, row),
         Action::DiscardValues(term) => discard_values(column()?, params, term, existing, row),
         Action::DiscardKeys { keys, ty } => {
@@ -198,16 +201,17 @@ fn set_elements(
     }
 }
 
-/// Adds to the number or text that the column has, or that an earlier operation of the statement has set. Does nothing if there is no
-/// value.
-fn add_value(
+/// Adds to the number or text that the column has, or that an earlier operation of the statement has set, or subtracts from it. Does
+/// nothing if there is no value. `function_of` returns the function for the column's type.
+fn change_value(
     column: &Column,
     params: &WriteParams<'_>,
+    function_of: fn(&CqlType) -> Option<Arc<dyn functions::ScalarFunction>>,
     term: &Term,
     existing: Option<&OwnedRow>,
     row: &mut RowBuilder,
 ) -> Result<(), CqlError> {
-    let BoundValue::Set(added) = term.bind(&params.eval)? else {
+    let BoundValue::Set(operand) = term.bind(&params.eval)? else {
         return Ok(());
     };
     let given = row.row().columns.iter().find_map(|(id, data)| match data {
@@ -222,10 +226,10 @@ fn add_value(
         },
         (None, None) => None,
     };
-    let (Some(current), Some(sum)) = (current, functions::sum_of(&column.ty)) else {
+    let (Some(current), Some(function)) = (current, function_of(&column.ty)) else {
         return Ok(());
     };
-    let value = sum.call(&[Some(current), Some(added)], &params.eval)?;
+    let value = function.call(&[Some(current), Some(operand)], &params.eval)?;
     column.check_constraints(value.as_deref())?;
     if let Some(cell) = params.cell_or_tombstone(value.map_or(BoundValue::Null, BoundValue::Set)) {
         row.cell(column.id, cell);

@@ -144,6 +144,7 @@ async fn run(
         is_logged: kind == BatchKind::Logged,
         is_locked,
         is_spread,
+        ..WriteAtomicity::default()
     };
     writes.commit(context, together).await?;
     Ok(Response::Void.with(warnings))

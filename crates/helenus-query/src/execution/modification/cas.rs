@@ -12,6 +12,7 @@ use helenus_row::read::{LiveColumn, LiveRow};
 
 use super::cas_request::{Request, RowCondition, in_order_of_tests};
 use super::require_own;
+use super::timestamps::timestamp_after;
 use crate::analysis::modification::BoundModification;
 use crate::analysis::modification::bound::in_of_conditional;
 use crate::analysis::modification::conditions::Conditions;
@@ -27,9 +28,6 @@ use crate::schema::{Column, ColumnKind, Table};
 use crate::storage::row_reads::{ReadView, RowCursor, read_header, read_row, read_static, read_stored_row};
 use crate::storage::{Access, ExecutionContext, PartitionGuard};
 use crate::trace;
-
-/// Maximum difference between the clocks of nodes.
-const CLOCK_SKEW_MAX_US: i64 = 60_000_000;
 
 fn invalid<T>(message: &str) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
@@ -69,7 +67,8 @@ pub(super) async fn execute(
     consistency::require_replicas(&context.schema.load(), table, serial)?;
     let locked = [(table.number, partition.token, Access::Alone)];
     let lock = context.lock_partitions(locked);
-    let guard = contended(&context.metrics.sampling, table, &partition, lock).await?;
+    let named = [(table.as_ref(), &partition)];
+    let guard = contended(&context.metrics.sampling, &named, lock).await?;
     require_own(context, bounds)?;
     let conditional = Conditional {
         context,
@@ -96,9 +95,8 @@ pub(super) async fn execute(
     };
     consistency::require_replicas(&context.schema.load(), table, parameters.consistency)?;
     let together = WriteAtomicity {
-        is_logged: false,
         is_locked: true,
-        is_spread: false,
+        ..WriteAtomicity::default()
     };
     writes.commit(context, together).await?;
     Ok(applied(table))
@@ -170,16 +168,6 @@ impl Conditional<'_> {
 fn applied(table: &Table) -> Outcome {
     let met = vec![Some(Bytes::from_static(&[1]))];
     answer(true, vec![applied_spec(table)], [met])
-}
-
-/// Returns the next timestamp. In a cluster, it is newer than `newest_us` of the stored rows. The exception is a `newest_us` so far ahead
-/// that only a client can have chosen it.
-fn timestamp_after(context: &ExecutionContext, newest_us: Option<i64>) -> i64 {
-    let now_us = context.next_timestamp_us();
-    match newest_us.filter(|_| context.cluster().is_some()) {
-        Some(newest_us) if newest_us >= now_us && newest_us - now_us <= CLOCK_SKEW_MAX_US => newest_us + 1,
-        _ => now_us,
-    }
 }
 
 /// Returns the error of a batch's first statements, whatever statements follow. `None` if they are valid.

@@ -12,6 +12,7 @@ pub(crate) mod cas;
 pub(crate) mod cas_request;
 pub(crate) mod insert_rows;
 pub(crate) mod list_ids;
+pub(crate) mod timestamps;
 pub(crate) mod traces;
 pub(crate) mod write_builder;
 
@@ -36,7 +37,7 @@ use crate::rows::PartitionKey;
 use crate::schema::TableKind;
 use crate::storage::{Access, ExecutionContext, LockRequest, PartitionGuard};
 
-fn eval_context<'a>(
+pub(crate) fn eval_context<'a>(
     context: &'a ExecutionContext,
     values: &'a [BoundValue],
     parameters: &QueryParameters,
@@ -188,9 +189,8 @@ pub async fn execute(
         consistency::require_replicas(&context.schema.load(), plan.table(), parameters.consistency)?;
     }
     let together = WriteAtomicity {
-        is_logged: false,
         is_locked: locked.is_alone,
-        is_spread: false,
+        ..WriteAtomicity::default()
     };
     writes.commit(context, together).await?;
     Ok(Response::Void.into())

@@ -10,9 +10,10 @@ use smallvec::SmallVec;
 
 use crate::analysis::Plan;
 use crate::analysis::modification::ModificationPlan;
-use crate::cluster::{Cluster, Request, RequestWork};
-use crate::execution::modification::{batch_partitions, message_partitions, partitions};
+use crate::cluster::{Cluster, Owner, Request, RequestWork};
+use crate::execution::modification::{batch_partitions, eval_context, message_partitions, partitions};
 use crate::execution::select::run::tokens;
+use crate::execution::transaction::{BoundTransaction, share_of};
 use crate::rows::PartitionKey;
 use crate::schema::TableKind;
 use crate::storage::ExecutionContext;
@@ -93,6 +94,10 @@ pub(crate) fn route(
                 batch = is_whole.then(|| named.batch_size(plan.modifications())).flatten();
                 named
             }
+            Plan::Transaction(plan) => {
+                let eval = eval_context(context, values, parameters);
+                return Ok(of_transaction(cluster, &BoundTransaction::new(plan, eval)?)?.into());
+            }
             Plan::InsertRows(_) | Plan::Direct(_) => return Ok(Route::Anywhere.into()),
         },
         RequestWork::Batch(message) => {
@@ -135,6 +140,41 @@ fn by_owner(cluster: &dyn Cluster, tokens: &[i64]) -> Option<Route> {
         token: *first,
         share: None,
     }))
+}
+
+/// Returns the route of a transaction: the owner of all its partitions.
+///
+/// # Errors
+/// The partitions have several owners.
+fn of_transaction(cluster: &dyn Cluster, bound: &BoundTransaction<'_>) -> Result<Route, CqlError> {
+    let partitions = bound.partitions();
+    let mut owner = None;
+    for token in partitions.tokens() {
+        let here = cluster.owner(token);
+        match owner {
+            // The owner will be known soon. The request waits for it.
+            _ if here == Owner::Unowned => return Ok(whole(token, bound)),
+            None => owner = Some((token, here)),
+            Some((_, known)) if known == here => {}
+            Some(_) => return Err(several_owners(partitions.tokens().count())),
+        }
+    }
+    Ok(owner.map_or(Route::Anywhere, |(token, _)| whole(token, bound)))
+}
+
+fn whole(token: i64, bound: &BoundTransaction<'_>) -> Route {
+    Route::Owner(OwnerPart {
+        token,
+        share: Some(share_of(bound)),
+    })
+}
+
+fn several_owners(partitions: usize) -> CqlError {
+    CqlError::invalid(format!(
+        "A transaction over {partitions} partitions of several nodes is not supported yet: all its partitions must belong to tablets \
+         of one node. Give the rows that change together one partition key, or use conditional statements. system_views.tablets shows \
+         the owners"
+    ))
 }
 
 impl RequestPartitions {

@@ -64,7 +64,9 @@ async fn try_to_serve(
     };
     // A conditional write that was applied is not stale: it would have failed if another owner had written.
     let is_applied = outcome.is_applied == Some(true);
-    let has_read = matches!(outcome.response, Response::Rows(_)) && !is_applied;
+    // A transaction whose conditions do not hold depends on rows, although its answer may have none.
+    let depends_on_rows = matches!(outcome.response, Response::Rows(_)) || is_transaction(request);
+    let has_read = depends_on_rows && !is_applied;
     if has_read && reads_tablets(request) && !is_guest && !cluster.may_serve_since(term) {
         return Err(ExecutionError::NotOwned);
     }
@@ -76,8 +78,15 @@ fn reads_tablets(request: &Request<'_>) -> bool {
         RequestWork::Statement { planned, .. } => match &planned.plan {
             Plan::Select(plan) => plan.table().kind != TableKind::Virtual,
             Plan::Direct(_) => false,
-            Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) => true,
+            Plan::Modification(_) | Plan::InsertRows(_) | Plan::Batch(_) | Plan::Transaction(_) => true,
         },
         RequestWork::Batch(_) => true,
+    }
+}
+
+fn is_transaction(request: &Request<'_>) -> bool {
+    match request.work {
+        RequestWork::Statement { planned, .. } => matches!(planned.plan, Plan::Transaction(_)),
+        RequestWork::Batch(_) => false,
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use helenus_cql::error::CqlError;
-use helenus_tablet::{Op, WriteBatch};
+use helenus_tablet::{Op, TokenRange, WriteBatch};
+use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use super::batch_log::Entry;
@@ -27,6 +28,8 @@ pub(crate) struct WriteAtomicity {
     /// True if the request's partitions are in several tablets, so that no lock is held. This includes requests of which only one tablet's
     /// part produces writes.
     pub is_spread: bool,
+    /// True if all partitions are locked alone, and their writes are one record of this node's log, whatever their tablets.
+    pub is_one_record: bool,
 }
 
 /// Writes everything.
@@ -45,6 +48,9 @@ pub(crate) async fn commit(
     };
     if together.is_locked && tokens.iter().any(|token| cluster.owner(*token) != Owner::Here) {
         return Err(ExecutionError::NotOwned);
+    }
+    if together.is_one_record {
+        return apply_here(context, cluster, writes).await;
     }
     let tablet = cluster.tablet(*first);
     if tokens.iter().all(|token| tablet.contains(*token)) {
@@ -154,7 +160,26 @@ async fn apply(
     }
 }
 
-/// Writes rows of one of this node's tablets, with their index entries. New entries are written first, on whichever node they are, then the
+/// The token ranges of the tablets to which rows are written.
+struct WrittenTablets(SmallVec<[TokenRange; 1]>);
+
+impl WrittenTablets {
+    fn of(cluster: &dyn Cluster, rows: &[Op]) -> WrittenTablets {
+        let mut tablets = WrittenTablets(SmallVec::new());
+        for op in rows {
+            if !tablets.contain(op.token) {
+                tablets.0.push(cluster.tablet(op.token));
+            }
+        }
+        tablets
+    }
+
+    fn contain(&self, token: i64) -> bool {
+        self.0.iter().any(|tablet| tablet.contains(token))
+    }
+}
+
+/// Writes rows of one of this node's tablets, or of several in one record, with their index entries. New entries are written first, on whichever node they are, then the
 /// rows. Obsolete entries and values are removed last. So no row lacks its entry, whatever fails. Rows of views in other tablets are
 /// recorded together with the rows, and then written.
 ///
@@ -181,16 +206,16 @@ pub(crate) async fn apply_here(
     let Some(first) = rows.first().map(|op| op.token) else {
         return Ok(());
     };
-    let tablet = cluster.tablet(first);
-    let (near, mut far): (Vec<Op>, Vec<Op>) = added.into_iter().partition(|op| tablet.contains(op.token));
+    let tablets = WrittenTablets::of(cluster.as_ref(), &rows);
+    let (near, mut far): (Vec<Op>, Vec<Op>) = added.into_iter().partition(|op| tablets.contain(op.token));
     let turn = publish(context, guard.as_ref(), &mut rows).await?;
     rows.extend(changes);
     let (gone_near, mut gone_far): (Vec<Op>, Vec<Op>) =
-        removed.into_iter().partition(|op| tablet.contains(op.token));
+        removed.into_iter().partition(|op| tablets.contain(op.token));
     rows.extend(near);
     rows.extend(gone_near);
     for entry in replaced {
-        if tablet.contains(entry.single.token) {
+        if tablets.contain(entry.single.token) {
             rows.push(entry.single);
         } else {
             far.push(entry.pair);
@@ -198,7 +223,7 @@ pub(crate) async fn apply_here(
         }
     }
     let (views_near, views_far): (Vec<Op>, Vec<Op>) =
-        views.into_iter().partition(|op| tablet.contains(op.token));
+        views.into_iter().partition(|op| tablets.contain(op.token));
     rows.extend(views_near);
     // The rows of views are recorded together with the rows, so that they are written even if this node dies.
     let entry = (!views_far.is_empty()).then(|| Entry::new(context, first, &views_far));

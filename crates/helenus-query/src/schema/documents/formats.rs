@@ -36,6 +36,7 @@ const FEATURES: &[Feature] = &[
     Feature { is_used: Schema::has_wide_vectors, journal: 14, base: 12 },
     Feature { is_used: Schema::has_cdc, journal: 15, base: 13 },
     Feature { is_used: Schema::has_constraints, journal: 16, base: 14 },
+    Feature { is_used: Schema::has_transactional_tables, journal: 16, base: 14 },
 ];
 
 fn used(schema: &Schema) -> impl Iterator<Item = &'static Feature> {
@@ -62,11 +63,12 @@ const LINES: [(&str, u32); 5] = [
 ];
 
 /// Text anywhere in journal lines, with the first format that supports such lines.
-const WITHIN_LINES: [(&str, u32); 4] = [
+const WITHIN_LINES: [(&str, u32); 5] = [
     (r#""wide_vector":"#, 14),
     (r#""cdc":{"#, 15),
     (r#""cdc_log_of":"#, 15),
     (r#""constraints":["#, 16),
+    (r#""transactional_mode":"#, 16),
 ];
 
 /// Returns the first format that supports a line of the journal. The schema may no longer contain the object of the line.

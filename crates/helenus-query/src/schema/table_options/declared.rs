@@ -5,6 +5,7 @@ use helenus_cql::error::CqlError;
 
 use super::TableOptions;
 use super::registry::{Declared, REGISTRY};
+use super::transactional_mode;
 use crate::properties;
 
 /// Chance of false positives if none is declared: it is replaced by the default of the compaction strategy.
@@ -24,7 +25,7 @@ pub fn of_new(properties: &Properties) -> Result<TableOptions, CqlError> {
 /// Applies a WITH clause to existing options, with all checks.
 pub fn apply(properties: &Properties, options: TableOptions) -> Result<TableOptions, CqlError> {
     let mut known: Vec<&str> = REGISTRY.iter().map(|option| option.name).collect();
-    known.push("id");
+    known.extend(["id", transactional_mode::YCQL_NAME]);
     properties::check_known(properties, &known)?;
     let options = read(properties, options)?;
     REGISTRY.iter().try_for_each(|option| (option.check)(&options))?;

@@ -8,6 +8,7 @@ mod declared;
 pub(crate) mod partition_rate_limit;
 mod registry;
 mod retry_policy;
+pub(crate) mod transactional_mode;
 pub(crate) mod values;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub use cdc::CdcOptions;
 pub(crate) use declared::{apply, check_form, of_new, read};
 pub use partition_rate_limit::PartitionRateLimit;
 use registry::REGISTRY;
+pub use transactional_mode::TransactionalMode;
 
 /// The options of a table, with Cassandra 5's defaults. Maps keep the declared strings. Schema documents contain this structure as it is,
 /// and an option that a document lacks has its default.
@@ -52,6 +54,9 @@ pub struct TableOptions {
     pub per_partition_rate_limit: Option<PartitionRateLimit>,
     pub read_repair: String,
     pub speculative_retry: String,
+    /// Cassandra 6's option: the transactions that may use the table.
+    #[serde(skip_serializing_if = "TransactionalMode::is_off")]
+    pub transactional_mode: TransactionalMode,
 }
 
 fn strings<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
@@ -94,6 +99,7 @@ impl Default for TableOptions {
             per_partition_rate_limit: None,
             read_repair: "BLOCKING".to_owned(),
             speculative_retry: "99p".to_owned(),
+            transactional_mode: TransactionalMode::Off,
         }
     }
 }
@@ -128,12 +134,13 @@ impl TableOptions {
     }
 }
 
-/// Returns the options as DESCRIBE shows them, as `name = value`. A view has no TTL. The rate limit is shown only if it is set, because
-/// Cassandra does not have it.
+/// Returns the options as DESCRIBE shows them, as `name = value`. A view has no TTL. The rate limit and the
+/// transactional mode are shown only if they are set, because Cassandra 5 does not have them.
 pub(crate) fn describe(options: &TableOptions, is_view: bool) -> Vec<String> {
     let is_shown = |name: &str| match name {
         "default_time_to_live" => !is_view,
         partition_rate_limit::NAME => options.per_partition_rate_limit.is_some(),
+        transactional_mode::NAME => !options.transactional_mode.is_off(),
         _ => true,
     };
     REGISTRY

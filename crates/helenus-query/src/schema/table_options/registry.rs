@@ -12,6 +12,7 @@ use super::compaction::compaction;
 use super::compression::compression;
 use super::partition_rate_limit::{self, PartitionRateLimit, partition_rate_limit};
 use super::retry_policy::retry_policy;
+use super::transactional_mode;
 use super::values::{
     TTL_MAX_S, at_least, blob_map_literal, config, java, map_literal, memtable, read_repair,
 };
@@ -85,7 +86,7 @@ fn replace<T>(option: &mut T, value: Option<T>) -> Result<(), CqlError> {
 }
 
 /// All options, in the order in which DESCRIBE shows them (`TableParams.appendCqlTo`).
-pub(super) static REGISTRY: [TableOption; 20] = [
+pub(super) static REGISTRY: [TableOption; 21] = [
     TableOption {
         name: "additional_write_policy",
         read: |declared, options| declared.text(&mut options.additional_write_policy, retry_policy),
@@ -245,6 +246,16 @@ pub(super) static REGISTRY: [TableOption; 20] = [
         literal: |options| quote_text(&options.speculative_retry),
         cell: |options| text(&options.speculative_retry),
     },
+    TableOption {
+        name: transactional_mode::NAME,
+        read: |declared, options| {
+            transactional_mode::read(declared.properties, &mut options.transactional_mode)
+        },
+        check: any_value,
+        literal: |options| quote_text(options.transactional_mode.name()),
+        // The value is among the extensions, because the table of Cassandra 5 has no such column.
+        cell: |_| None,
+    },
 ];
 
 /// Returns the extensions, together with options that Cassandra does not have.
@@ -254,6 +265,12 @@ fn extensions(options: &TableOptions) -> Option<Bytes> {
         extensions.insert(
             partition_rate_limit::NAME.to_owned(),
             limit.literal().into_bytes(),
+        );
+    }
+    if !options.transactional_mode.is_off() {
+        extensions.insert(
+            transactional_mode::NAME.to_owned(),
+            options.transactional_mode.name().as_bytes().to_vec(),
         );
     }
     if options.cdc.enabled {

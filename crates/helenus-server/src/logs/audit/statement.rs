@@ -1,6 +1,6 @@
 //! The name of a statement in the audit log, and its subject (`getAuditLogContext` of Cassandra's statements).
 
-use helenus_cql::ast::{ListedRoles, Modification, QualifiedName, ServiceLevelStatement, Statement};
+use helenus_cql::ast::{ListedRoles, QualifiedName, ServiceLevelStatement, Statement};
 use helenus_cql::parser::parse_statement;
 
 use super::entry::{Entry, EntryKind};
@@ -36,6 +36,7 @@ fn kind(statement: &Statement) -> (&'static str, &'static str) {
         }
         Statement::Delete(_) => ("DELETE", "DML"),
         Statement::Batch(_) => ("BATCH", "DML"),
+        Statement::Transaction(_) => ("TRANSACTION", "DML"),
         Statement::Use(_) => ("USE_KEYSPACE", "OTHER"),
         Statement::Truncate(_) => ("TRUNCATE", "DDL"),
         Statement::CreateKeyspace(_) | Statement::CopyKeyspace(_) => ("CREATE_KEYSPACE", "DDL"),
@@ -111,12 +112,8 @@ fn qualified(statement: &Statement) -> Option<&QualifiedName> {
         Statement::InsertRows(statement) => &statement.table,
         Statement::Update(statement) => &statement.table,
         Statement::Delete(statement) => &statement.table,
-        Statement::Batch(batch) => match batch.statements.first()? {
-            Modification::Insert(statement) => &statement.table,
-            Modification::InsertJson(statement) => &statement.table,
-            Modification::Update(statement) => &statement.table,
-            Modification::Delete(statement) => &statement.table,
-        },
+        Statement::Batch(batch) => batch.statements.first()?.table(),
+        Statement::Transaction(transaction) => transaction.tables().next()?,
         Statement::Truncate(name) => name,
         Statement::CreateTable(statement) => &statement.table,
         Statement::CopyTable(statement) => &statement.table,

@@ -1,0 +1,202 @@
+//! Execution of BEGIN TRANSACTION at the owner of all its partitions.
+//!
+//! All partitions are locked alone, in an order that cannot deadlock. Rows are read under the locks, conditions are tested, and all writes
+//! become one record of the log. The answer is sent once everything that was read or written is durable. Requests that lock a partition
+//! next see the writes before that ([`crate::storage::pending`]).
+
+mod bound;
+mod read_rows;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::forwarded::Share;
+
+pub(crate) use bound::{BoundTransaction, share_of};
+use read_rows::ReadRows;
+
+use super::modification::eval_context;
+use super::modification::timestamps::{newest_of_written, timestamp_after};
+use super::now_s;
+use super::rate_limits::count_writes;
+use super::sampling::contended;
+use super::select;
+use super::writes::commit::WriteAtomicity;
+use super::writes::{WriteSet, confirm};
+use crate::analysis::modification::BoundModification;
+use crate::analysis::transaction::{Returning, TransactionPlan};
+use crate::analysis::{EvalContext, Planned, consistency};
+use crate::failure::ExecutionError;
+use crate::limits::scope;
+use crate::request::{BoundValue, QueryParameters};
+use crate::response::{Outcome, Response, Rows, RowsBuilder};
+use crate::storage::row_reads::ReadView;
+use crate::storage::{ExecutionContext, PartitionGuard};
+use crate::trace;
+
+/// Runs a transaction whose partitions this node owns. `plan` is the plan within `planned`.
+///
+/// # Errors
+/// [`ExecutionError::NotOwned`] if a partition belongs to another node. Nothing was written.
+pub(crate) async fn execute(
+    context: &Arc<ExecutionContext>,
+    planned: &Arc<Planned>,
+    plan: &TransactionPlan,
+    values: &[BoundValue],
+    parameters: &QueryParameters,
+    share: Option<&Share>,
+) -> Result<Outcome, ExecutionError> {
+    let eval = eval_context(context, values, parameters);
+    let mut bound = BoundTransaction::new(plan, eval)?;
+    if let Some(share) = share {
+        bound.keep_share(share);
+    }
+    let schema = context.schema.load_full();
+    for table in plan.tables() {
+        consistency::require_replicas(&schema, table, parameters.consistency)?;
+    }
+    let partitions = bound.partitions();
+    let locks = partitions.locks();
+    let lock = context.lock_transaction(&locks);
+    let guard = contended(&context.metrics.sampling, partitions.named(), lock).await?;
+    if !partitions.tokens().all(|token| context.owns(token)) {
+        return Err(ExecutionError::NotOwned);
+    }
+    drop(partitions);
+    let transaction = Transaction {
+        context,
+        planned,
+        plan,
+        eval,
+        parameters,
+        guard: &guard,
+        now_s: now_s(context, parameters),
+    };
+    let ran = transaction.run(bound).await;
+    let (response, writes) = match ran {
+        Ok(ran) => ran,
+        Err(error) => {
+            confirm(context, Some(&guard)).await?;
+            return Err(error);
+        }
+    };
+    let is_applied = !writes.is_empty();
+    let together = WriteAtomicity {
+        is_locked: true,
+        is_one_record: true,
+        ..WriteAtomicity::default()
+    };
+    writes.commit(context, together).await?;
+    if !is_applied {
+        // The locks are those of this node. After a tablet was handed over, its new owner did not respect them.
+        guard.check_open()?;
+    }
+    Ok(Outcome {
+        is_applied: is_applied.then_some(true),
+        ..Outcome::from(response)
+    })
+}
+
+/// A transaction whose partitions are locked.
+struct Transaction<'t> {
+    context: &'t Arc<ExecutionContext>,
+    planned: &'t Arc<Planned>,
+    plan: &'t TransactionPlan,
+    /// The values of the client.
+    eval: EvalContext<'t>,
+    parameters: &'t QueryParameters,
+    guard: &'t Arc<PartitionGuard>,
+    now_s: i64,
+}
+
+impl Transaction<'_> {
+    /// Reads, tests the conditions, and returns the answer with the writes.
+    async fn run(&self, bound: BoundTransaction<'_>) -> Result<(Response, WriteSet), ExecutionError> {
+        let (context, plan) = (self.context, self.plan);
+        let view = ReadView::under(context, Some(self.guard));
+        let rows = ReadRows::read(view, plan, &bound.reads, &self.eval, self.now_s).await?;
+        let response = self.response(&rows).await?;
+        let chosen = self.chosen(&rows)?;
+        let mut values = self.eval.values.to_vec();
+        for reference in &plan.references {
+            let value = reference.value(rows.value(reference.read, reference.column), &self.eval)?;
+            values.push(value.map_or(BoundValue::Null, BoundValue::Set));
+        }
+        let eval = EvalContext {
+            values: &values,
+            ..self.eval
+        };
+        let is_chosen = |at: &usize| chosen.iter().any(|range| range.contains(at));
+        let writes = bound.writes.into_iter().enumerate();
+        let writes: Vec<BoundModification<'_>> = writes
+            .filter(|(at, _)| is_chosen(at))
+            .map(|(_, write)| BoundModification { eval, ..write })
+            .collect();
+        count_writes(context, &writes)?;
+        let mut newest_us = rows.newest_us();
+        for write in &writes {
+            newest_us = newest_us.max(newest_of_written(view, write).await?);
+        }
+        let timestamp_us = timestamp_after(context, newest_us);
+        let mut set = WriteSet::under(Some(self.guard.clone()));
+        for write in &writes {
+            scope::checkpoint().await?;
+            set.add(context, write, timestamp_us, self.now_s, None).await?;
+        }
+        Ok((response, set))
+    }
+
+    /// Returns the writes whose conditions hold.
+    fn chosen(&self, rows: &ReadRows) -> Result<[Range<usize>; 2], CqlError> {
+        let plan = self.plan;
+        let mut met = plan.branches.len();
+        for (at, branch) in plan.branches.iter().enumerate() {
+            let mut holds = true;
+            for condition in &branch.conditions {
+                // Invalid values of later conditions are errors too.
+                holds &= condition.holds(rows, &self.eval)?;
+            }
+            if holds {
+                met = at;
+                break;
+            }
+        }
+        trace::step(|| match met < plan.branches.len() {
+            true => "Transaction conditions are met",
+            false => "No transaction condition is met",
+        });
+        Ok([plan.writes_of(met), plan.unconditional_writes()])
+    }
+
+    async fn response(&self, rows: &ReadRows) -> Result<Response, ExecutionError> {
+        match &self.plan.returning {
+            Returning::Nothing => Ok(Response::Void),
+            Returning::References { references, metadata } => {
+                let mut out = RowsBuilder::new(references.len());
+                for reference in references {
+                    let column = rows.value(reference.read, reference.column);
+                    let value = reference.value(column, &self.eval)?;
+                    out.push(value.as_deref());
+                }
+                Ok(Response::Rows(Rows {
+                    metadata: metadata.clone(),
+                    content: out.finish(),
+                    paging_state: None,
+                }))
+            }
+            Returning::Select { plan, .. } => {
+                // A SELECT reads the store, which does not have the pending writes.
+                self.guard.await_pending().await;
+                let parameters = QueryParameters {
+                    page_size: None,
+                    paging_state: None,
+                    ..self.parameters.clone()
+                };
+                let (context, values) = (self.context, self.eval.values);
+                let selected = select::run::execute(context, self.planned, plan, values, &parameters, None);
+                Ok(Box::pin(selected).await?.response)
+            }
+        }
+    }
+}
