@@ -13,17 +13,19 @@ TIMEOUT_S = 120
 KEYSPACE = "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
 # A short settle time suffices on one machine with one clock, where writes take milliseconds.
 QUICK = ("--settle", "1s", "--lease", "3s")
+# A node that is paused writes changes with times from before the pause.
+SLOW = ("--settle", "8s", "--lease", "3s")
 
 
 class Replicator:
     """A process that replicates from one server to another."""
 
-    def __init__(self, source, target, folder, *options):
+    def __init__(self, source, target, folder, *options, times=QUICK):
         self.source, self.target, self.log_path = source, target, folder / f"replicate-{helenus.free_port()}.log"
         self.name = f"{target.host}:{target.port}"
         self.metrics_address = f"127.0.0.1:{helenus.free_port()}"
         self.command = [str(helenus.binary()), "replicate", "--from", f"{source.host}:{source.port}", "--to", self.name,
-                        "--metrics", self.metrics_address, *QUICK, *options]
+                        "--metrics", self.metrics_address, *times, *options]
         self.process = None
 
     def start(self):

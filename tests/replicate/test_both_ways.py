@@ -10,7 +10,7 @@ import pytest
 
 import helenus
 from importing import compare
-from replicating import KEYSPACE, Replicator
+from replicating import KEYSPACE, SLOW, Replicator
 
 pytestmark = pytest.mark.process
 
@@ -186,7 +186,7 @@ def test_clusters_converge_through_kills(nodes, tmp_path, request):
     end = time.monotonic() + 60 * request.config.getoption("--minutes")
     writes, counts = 0, {}
     with contextlib.ExitStack() as stack:
-        directions = [[stack.enter_context(Replicator(*pair, tmp_path, "--keyspace", "k")) for _ in range(PROCESSES)]
+        directions = [[stack.enter_context(Replicator(*pair, tmp_path, "--keyspace", "k", times=SLOW)) for _ in range(PROCESSES)]
                       for pair in ((west, east), (east, west))]
         while time.monotonic() < end:
             writers, faults = Writers(nodes, chance.random()), Faults(nodes, directions, chance)
