@@ -2,7 +2,6 @@
 //!
 //! Each folder of cases is a test. `HELENUS_CASES=word cargo test -p helenus-query --test conformance` runs the cases whose name contains
 //! the word.
-#![allow(clippy::disallowed_methods, reason = "the test runs on the machine")]
 
 mod answer;
 mod case_clock;

@@ -2,10 +2,6 @@
 //!
 //! A request begins on the thread that serves its connection. It moves to this pool if it is known to take longer than a millisecond, or
 //! when it yields after having computed for one. So it does not delay other requests, even if it cannot yield.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "starts the threads of nodes outside of simulations"
-)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

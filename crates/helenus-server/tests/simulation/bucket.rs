@@ -179,10 +179,10 @@ impl ObjectStore for Bucket {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let (inner, path) = (self.inner.clone(), location.clone());
         let mut opts = opts;
-        if defect::is_active(Defect::NoPutIfAbsent) && opts.mode == PutMode::Create {
+        let is_log = location.parts().any(|part| part.as_ref() == "logs");
+        if defect::is_active(Defect::NoPutIfAbsent) && is_log && opts.mode == PutMode::Create {
             opts.mode = PutMode::Overwrite;
         }
-        let is_log = location.parts().any(|part| part.as_ref() == "logs");
         let is_lost = defect::is_active(Defect::LostPut) && is_log && self.dice.chance(2);
         let run = async move {
             match is_lost {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 pub enum Defect {
     /// The clock of the lease stands still while a process is paused, so a node believes in a lease that has ended.
     LeaseClockStops,
-    /// The store replaces objects that were to be created. So a fence hides a record, and a record hides a fence.
+    /// The store replaces objects of logs that were to be created. So a fence hides a record, and a record hides a fence.
     NoPutIfAbsent,
     /// The store acknowledges one PUT of a log in 50 without storing the object.
     LostPut,

@@ -110,6 +110,8 @@ fn built_in_defects_are_found() {
 #[ignore = "run by the other tests, one process for each seed"]
 fn one_seed() {
     let seed = seeds::number("HELENUS_SIM_SEED").expect("HELENUS_SIM_SEED is not set");
+    // From here on, because the first hash map takes the keys of all later ones.
+    machine::begin(seed);
     let file = std::env::var_os("HELENUS_SIM_TRACE");
     let (trace, _recording) = trace::Trace::begin(file.is_some());
     let name = std::env::var("HELENUS_SIM_SCENARIO").unwrap();

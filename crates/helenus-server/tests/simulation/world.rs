@@ -51,7 +51,6 @@ pub struct World {
 impl World {
     /// Returns a world with machines whose clocks differ a little. No node runs.
     pub fn new(seed: u64, nodes: usize) -> World {
-        machine::begin(seed);
         let dice = Dice::new(seed);
         let outside = tokio::runtime::Builder::new_current_thread()
             .enable_time()

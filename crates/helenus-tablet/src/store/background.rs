@@ -1,8 +1,4 @@
 //! The runtimes of background work.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "starts the runtimes of nodes outside of simulations"
-)]
 
 use tokio::runtime::Handle;
 

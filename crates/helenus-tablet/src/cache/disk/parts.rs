@@ -42,7 +42,6 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Opens the blocks in a folder, and rebuilds the index of their parts.
-    #[allow(clippy::disallowed_methods, reason = "the local disk is not simulated")]
     pub async fn open(folder: PathBuf, block_bytes: u64, blocks: u64) -> Result<Parts, String> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
