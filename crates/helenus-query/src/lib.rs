@@ -8,10 +8,6 @@
 //! The layers, each of which uses only those below it, from the bottom: requests and their limits ([`request`], [`response`], [`limits`],
 //! [`measurement`], [`trace`]); rows as values ([`rows`]); the [`schema`]; [`analysis`], which has no side effects; the other nodes
 //! ([`cluster`]); [`storage`]; [`execution`]; and the [`engine`] on top. Parts of the [`index`] module belong to several layers.
-#![cfg_attr(
-    test,
-    allow(clippy::disallowed_methods, reason = "unit tests run on the machine")
-)]
 
 pub mod analysis;
 pub mod clock;

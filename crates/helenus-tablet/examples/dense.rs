@@ -4,7 +4,6 @@
 //! `cargo run --release -p helenus-tablet --example dense -- --help`
 //!
 //! The load is shown in intervals, with their spread. Block reads are those that the block cache did not answer.
-#![allow(clippy::disallowed_methods, reason = "the example runs on the machine")]
 
 mod support;
 

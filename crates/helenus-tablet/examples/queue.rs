@@ -2,7 +2,6 @@
 //! partition from which nothing was deleted.
 //!
 //! `cargo run --release -p helenus-tablet --example queue -- --help`
-#![allow(clippy::disallowed_methods, reason = "the example runs on the machine")]
 
 mod support;
 

@@ -3,7 +3,6 @@
 //! `cargo run --release -p helenus-tablet --example tablet_bench -- --help`
 //!
 //! CPU time is the whole process', load generation included.
-#![allow(clippy::disallowed_methods, reason = "the example runs on the machine")]
 
 #[path = "../tests/integration/plain_model.rs"]
 mod plain_model;

@@ -4,7 +4,6 @@
 //!
 //! Bytes on disk are those of SSTables; live bytes are the keys and values of the rows that are alive. Latencies
 //! count from the call.
-#![allow(clippy::disallowed_methods, reason = "the example runs on the machine")]
 
 mod support;
 

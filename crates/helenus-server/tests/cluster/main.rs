@@ -1,5 +1,4 @@
 //! Any node coordinates any request: statements are run through each of three nodes, which use their real ports for each other.
-#![allow(clippy::disallowed_methods, reason = "the tests run on the machine")]
 
 mod begun;
 mod by_hand;

@@ -1,5 +1,4 @@
 //! The native transport over real sockets, with a mock backend whose statements are instructions.
-#![allow(clippy::disallowed_methods, reason = "the tests run on the machine")]
 
 mod client;
 mod mock;

@@ -1,5 +1,4 @@
 //! A store on a real folder: reads and writes, restarts, kill -9, full disks, damage.
-#![allow(clippy::disallowed_methods, reason = "the tests run on the machine")]
 
 mod basic;
 mod branches;
