@@ -38,8 +38,8 @@ def keys_by_tablet(session):
     """Returns the keys of each tablet, with the tablet's owner."""
     tablets = session.execute("SELECT id, owner, first_token, last_token FROM system_views.tablets").all()
     found = {}
-    for row in session.execute("SELECT k, token(k) AS token FROM x.t"):
-        tablet = next(t for t in tablets if t.first_token <= row.token <= t.last_token)
+    for row in session.execute("SELECT k, token(k) AS at FROM x.t"):
+        tablet = next(t for t in tablets if t.first_token <= row.at <= t.last_token)
         found.setdefault((tablet.owner, tablet.id), []).append(row.k)
     return found
 
