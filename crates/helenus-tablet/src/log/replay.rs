@@ -43,9 +43,14 @@ pub(crate) fn replay(
     sink: &mut dyn FnMut(CommitTime, Record) -> Result<(), StoreError>,
 ) -> Result<Replayed, StoreError> {
     let ExpectedLog { first, reached } = expected;
-    let newest = Folder::newest_spare(folder)?.max(reached.segment);
+    // Spare files have the numbers of retired segments, and of later ones if they were prepared. So they count only in stores without an
+    // inventory.
+    let retired = match first.checked_sub(1) {
+        Some(retired) => retired,
+        None => Folder::newest_spare(folder)?,
+    };
     let mut replayed = Replayed {
-        newest: (newest.max(first.saturating_sub(1)), 0),
+        newest: (retired.max(reached.segment), 0),
         ..Replayed::default()
     };
     let mut numbers = Folder::list(folder)?;
@@ -148,10 +153,15 @@ pub(crate) struct SegmentFrames {
     pub frames: Vec<(LogPosition, i64, Vec<Record>)>,
 }
 
-/// Checks that all expected segments exist.
+/// Checks that all expected segments exist. Earlier versions left out a number if there was a prepared spare file and no segment. The next
+/// segment then follows one without frames.
 fn check_all_there(folder: &Path, expected: ExpectedLog, numbers: &[u64]) -> Result<(), StoreError> {
     let mut there = numbers.iter().copied().peekable();
-    for number in expected.first.max(1)..=expected.reached.segment {
+    let first = match numbers.first() {
+        Some(&oldest) if read_header(folder, oldest)?.previous_end == 0 => oldest,
+        _ => expected.first.max(1),
+    };
+    for number in first..=expected.reached.segment {
         if there.next_if_eq(&number).is_none() {
             return Err(missing(&segment_path(folder, number).display().to_string()));
         }

@@ -252,6 +252,29 @@ fn segments_that_are_promised_must_be_there() {
 }
 
 #[test]
+fn prepared_spare_takes_no_number() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("0000000000000004.spare"), b"").unwrap();
+    let (_, replayed) = read_promised(folder.path(), expected(4, 3, 900)).unwrap();
+    assert_eq!(
+        replayed.newest,
+        (3, 0),
+        "segment 4 comes next, and must exist from then on"
+    );
+}
+
+#[test]
+fn number_that_was_left_out_need_not_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut fifth = Segment::new(5, 4, 0);
+    fifth.push(&[31, 32]);
+    fifth.save(folder.path(), 0);
+    let end = fifth.bytes.len();
+    let (lsns, replayed) = read_promised(folder.path(), expected(4, 5, end)).unwrap();
+    assert_eq!((lsns.len(), replayed.newest.0), (2, 5));
+}
+
+#[test]
 fn what_is_left_of_retired_segments_is_not_read() {
     let (first, second) = two();
     let folder = tempfile::tempdir().unwrap();

@@ -281,7 +281,7 @@ impl Maintenance {
         }
         let folder = self.folder.clone();
         let _ = crate::threads::spawn_blocking(move || {
-            if let Err(error) = folder.prepare_spare(active.number + 1) {
+            if let Err(error) = folder.prepare_spare(active.number) {
                 tracing::debug!(%error, "no spare log segment could be made");
             }
         })
