@@ -151,15 +151,16 @@ impl Parser<'_> {
         ) || kind.is_unreserved_function()
     }
 
-    /// Parses rule `allowedFunctionName`. A keyword keeps its written case.
+    /// Parses rule `allowedFunctionName`. A keyword of Cassandra 5 keeps its written case.
     pub(super) fn plain_function_name(&mut self) -> Parsed<Ident> {
         if !self.is_function_name_at(0) {
             return Err(self.no_viable());
         }
         let token = self.advance();
-        match token.kind.is_basic_unreserved() {
-            true => Ok(Ident(self.slice(token).to_owned())),
-            false => Ok(self.name_of(token)),
+        match token.kind {
+            Kind::Between | Kind::Check | Kind::Generated | Kind::Superusers => Ok(self.name_of(token)),
+            kind if kind.is_basic_unreserved() => Ok(Ident(self.slice(token).to_owned())),
+            _ => Ok(self.name_of(token)),
         }
     }
 
