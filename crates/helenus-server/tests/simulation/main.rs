@@ -109,7 +109,10 @@ fn built_in_defects_are_found() {
 #[test]
 #[ignore = "run by the other tests, one process for each seed"]
 fn one_seed() {
-    let seed = seeds::number("HELENUS_SIM_SEED").expect("HELENUS_SIM_SEED is not set");
+    // Runs of all ignored tests include this one, without a seed.
+    let Some(seed) = seeds::number("HELENUS_SIM_SEED") else {
+        return;
+    };
     // From here on, because the first hash map takes the keys of all later ones.
     machine::begin(seed);
     let file = std::env::var_os("HELENUS_SIM_TRACE");
