@@ -1,4 +1,4 @@
-//! A connection of either kind of network.
+//! A connection between two nodes.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use super::ByteStream;
 
-/// A byte stream. TCP has a variant of its own, so that its calls are not virtual.
+/// A byte stream: TCP, TLS over another connection, or that of a simulator. TCP has a variant of its own, so that its calls are not virtual.
 pub enum Connection {
     Tcp(TcpStream),
     Other(Box<dyn ByteStream>),

@@ -12,7 +12,7 @@ use super::handshake::Hello;
 use super::introduction::{admit, note_older_version};
 use super::served_connection::ServedConnection;
 use super::served_requests::ServedBy;
-use super::socket::Socket;
+use super::socket;
 use super::stopping::Stopping;
 use super::strangers::{Stranger, Strangers};
 use crate::network::{Connection, Listener};
@@ -88,9 +88,9 @@ impl Acceptor {
         drop(self.running);
     }
 
-    async fn admit(&self, socket: Connection) -> io::Result<Option<(Socket, Hello)>> {
+    async fn admit(&self, socket: Connection) -> io::Result<Option<(Connection, Hello)>> {
         let guard = &self.server.guard;
-        let mut socket = match Socket::accept(socket, self.tls.as_ref()).await {
+        let mut socket = match socket::accept(socket, self.tls.as_ref()).await {
             Ok(socket) => socket,
             Err(error) if speaks_other_protocol(&error) => {
                 note_older_version(guard);

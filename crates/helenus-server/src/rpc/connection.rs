@@ -25,7 +25,7 @@ use super::mailbox::Mailbox;
 use super::peer_auth::PeerCredentials;
 use super::pending::{ChunkOutcome, NewRequest, Outcome, PendingRequests, Settled, Sink};
 use super::relay_sink::RelaySink;
-use super::socket::Socket;
+use super::socket;
 use super::wire::Wire;
 use super::{CHUNKS_AHEAD, OPEN_MAX, Tls};
 use crate::network::Network;
@@ -54,7 +54,7 @@ pub(super) struct Target {
 impl Target {
     async fn connect(&self) -> Result<Wire, CallError> {
         let connecting = async {
-            let connected = Socket::connect(&*self.network, &self.address, self.tls.as_ref()).await;
+            let connected = socket::connect(&*self.network, &self.address, self.tls.as_ref()).await;
             let unreachable =
                 |error| CallError::Unreachable(format!("cannot connect to {}: {error}", self.address));
             let mut socket = connected.map_err(unreachable)?;

@@ -21,9 +21,9 @@ use super::messages::Request;
 use super::peer_auth::PeerClaim;
 use super::replies::{Ends, Replies, Reply};
 use super::served_requests::{ServedBy, ServedRequests};
-use super::socket::Socket;
 use super::stopping::Stopping;
 use super::wire::Wire;
+use crate::network::Connection;
 
 /// Time without any bytes from the caller after which the connection is closed. The caller pings once a second.
 const SILENCE_MAX: Duration = Duration::from_secs(6);
@@ -71,7 +71,7 @@ enum End {
 impl ServedConnection {
     pub fn new(
         server: Arc<ServedBy>,
-        socket: Socket,
+        socket: Connection,
         hello: Hello,
         stopping: watch::Receiver<Stopping>,
     ) -> ServedConnection {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use super::frame::{Frame, FrameDecoder, FrameError};
 use super::output::Output;
-use super::socket::Socket;
+use crate::network::Connection;
 
 /// Bytes of the first read, and maximum bytes of a read. Each read is as long as the former ones suggest.
 const READ_LEN_MIN: usize = 4 << 10;
@@ -17,7 +17,7 @@ const READ_LEN_MAX: usize = 128 << 10;
 
 /// An open connection.
 pub(super) struct Wire {
-    socket: Socket,
+    socket: Connection,
     decoder: FrameDecoder,
     pub output: Output,
     read_len: usize,
@@ -28,7 +28,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub fn new(socket: Socket) -> Wire {
+    pub fn new(socket: Connection) -> Wire {
         Wire {
             socket,
             decoder: FrameDecoder::default(),
