@@ -2,13 +2,15 @@
 //! error has a position in the text, the parser must return the same error. Other statements must not be syntax errors. Known differences are
 //! left out.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use helenus_cql::ast::Statement;
 use helenus_cql::error::CqlError;
 use helenus_cql::parser::parse_statement;
+
+#[path = "../../helenus-query/tests/conformance/known.rs"]
+mod known;
 
 fn recorded_files(folder: &Path, out: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the conformance cases") {
@@ -41,22 +43,6 @@ fn unescape(line: &str) -> String {
 
 /// Words of Cassandra 6 that are known here.
 const NEWER_WORDS: [&str; 2] = ["CHECK", "GENERATED"];
-
-/// Returns the beginnings of statements in `known_differences.txt`, by the name of their case.
-fn known_differences(conformance: &Path) -> HashMap<String, Vec<String>> {
-    let text = fs::read_to_string(conformance.join("known_differences.txt")).expect("the known differences");
-    let mut known: HashMap<String, Vec<String>> = HashMap::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let parts: Vec<&str> = line.split(" | ").map(str::trim).collect();
-        if let [case, start @ .., _reason] = parts.as_slice() {
-            known
-                .entry((*case).to_owned())
-                .or_default()
-                .push(start.join(" | "));
-        }
-    }
-    known
-}
 
 /// Returns the name of a case, such as `types/roundtrip`, by its recorded file.
 fn case_name(cases: &Path, file: &Path) -> String {
@@ -96,7 +82,7 @@ fn syntax_errors_are_the_recorded_ones() {
     let conformance = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"))
         .join("../../tests/conformance");
     let cases = conformance.join("cases");
-    let known = known_differences(&conformance);
+    let known = known::known_differences(&conformance.join("known_differences.txt"));
     let mut files = Vec::new();
     recorded_files(&cases, &mut files);
     let mut failures = Vec::new();

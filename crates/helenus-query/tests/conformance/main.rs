@@ -7,6 +7,7 @@ mod answer;
 mod case_clock;
 mod case_file;
 mod encoded;
+mod known;
 mod recorded;
 mod runner;
 mod shown;
@@ -22,7 +23,7 @@ use helenus_tablet::StoreConfig;
 
 use crate::case_clock::CaseClock;
 use crate::case_file::Case;
-use crate::recorded::Known;
+use crate::known::Known;
 use crate::runner::Execution;
 
 /// Stack of a thread, in bytes. Some statements nest deeply.
@@ -91,9 +92,7 @@ async fn differences(cases: Vec<Case>, secured: bool) -> Vec<String> {
     if cases.is_empty() {
         return Vec::new();
     }
-    let known = Arc::new(recorded::known_differences(
-        &folder().join("known_differences.txt"),
-    ));
+    let known = Arc::new(known::known_differences(&folder().join("known_differences.txt")));
     let store = tempfile::tempdir().expect("a folder for the store");
     let clock = Arc::new(CaseClock::new());
     let engine = open(store.path(), secured, clock.clone()).await;
