@@ -90,8 +90,8 @@ pub fn send_all(
             });
         }
         drop(answers);
-        for (node, server) in job.target.servers.iter().enumerate() {
-            if window.needs_probes() {
+        if window.needs_probes() {
+            for (node, server) in job.target.servers.iter().enumerate() {
                 let (login, is_sent) = (job.target.login.clone(), &is_sent);
                 scope.spawn(move || probe(server, login, node, window, is_sent));
             }
