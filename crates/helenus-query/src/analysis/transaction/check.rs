@@ -19,6 +19,14 @@ fn refuse(problem: &str, statement: &str, position: &str) -> CqlError {
     CqlError::invalid(format!("{problem}; {statement} statement {position}"))
 }
 
+/// Refuses the statement with the first problem that applies.
+fn refuse_first(problems: &[(bool, &str)], statement: &str, position: &str) -> Result<(), CqlError> {
+    match problems.iter().find(|(applies, _)| *applies) {
+        Some((_, problem)) => Err(refuse(problem, statement, position)),
+        None => Ok(()),
+    }
+}
+
 /// Returns true if transactions may use the table. The owner of a view's rows is not the owner of its base table's, so a view can't be read.
 fn is_transactional(table: &Table) -> bool {
     !table.options.transactional_mode.is_off() && table.kind == TableKind::Stored
@@ -49,10 +57,7 @@ pub(super) fn clauses(select: &ast::Select, position: &str) -> Result<(), CqlErr
             "USING TIMEOUT is not allowed within a transaction, whose time is limited as a whole",
         ),
     ];
-    match refused.into_iter().find(|(applies, _)| *applies) {
-        Some((_, problem)) => Err(refuse(problem, "SELECT", position)),
-        None => Ok(()),
-    }
+    refuse_first(&refused, "SELECT", position)
 }
 
 /// Checks a planned SELECT.
@@ -68,10 +73,7 @@ pub(super) fn select(plan: &SelectPlan, position: &str) -> Result<(), CqlError> 
         ),
         (plan.restrictions.key_is_in() && has_limit, IN_WITH_LIMIT),
     ];
-    match refused.into_iter().find(|(applies, _)| *applies) {
-        Some((_, problem)) => Err(refuse(problem, "SELECT", position)),
-        None => Ok(()),
-    }
+    refuse_first(&refused, "SELECT", position)
 }
 
 /// Checks that a LET reads at most one row.
@@ -197,10 +199,7 @@ pub(super) fn write(plan: &ModificationPlan, position: &str) -> Result<(), CqlEr
             "Range deletions are not allowed within a transaction: a DELETE must specify the whole primary key",
         ),
     ];
-    match refused.into_iter().find(|(applies, _)| *applies) {
-        Some((_, problem)) => Err(refuse(problem, statement, position)),
-        None => Ok(()),
-    }
+    refuse_first(&refused, statement, position)
 }
 
 /// Returns true for a DELETE of rows that it does not name one by one.
