@@ -1,5 +1,7 @@
 //! Terms: values as statements write them (Cassandra's `Term.Raw`).
 
+use std::cmp::Ordering;
+
 use super::{FunctionName, Ident, RowReference, TypeName};
 use crate::types::NativeType;
 
@@ -118,6 +120,27 @@ pub enum Operator {
 }
 
 impl Operator {
+    /// Returns true if values in that order pass the comparison. False for operators that are no comparisons.
+    pub fn accepts(self, order: Ordering) -> bool {
+        match self {
+            Operator::Eq => order.is_eq(),
+            Operator::Neq => order.is_ne(),
+            Operator::Lt => order.is_lt(),
+            Operator::Lte => order.is_le(),
+            Operator::Gt => order.is_gt(),
+            Operator::Gte => order.is_ge(),
+            Operator::In
+            | Operator::NotIn
+            | Operator::Between
+            | Operator::Contains
+            | Operator::ContainsKey
+            | Operator::NotContains
+            | Operator::NotContainsKey
+            | Operator::Like
+            | Operator::IsNot => false,
+        }
+    }
+
     /// Returns the operator as Cassandra's messages show it.
     pub fn symbol(self) -> &'static str {
         match self {

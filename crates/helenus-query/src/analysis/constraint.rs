@@ -6,7 +6,7 @@ use helenus_cql::types::{CqlType, NativeType};
 use helenus_cql::value;
 
 use super::functions::number::NUMERIC;
-use crate::schema::constraint::{Constraint, ConstraintKind, compares};
+use crate::schema::constraint::{Constraint, ConstraintKind};
 use crate::schema::{Column, is_text};
 
 const COMPARISONS: [Operator; 6] = [
@@ -226,7 +226,7 @@ fn check_pair(column: &Column, first: &Constraint, second: &Constraint) -> Resul
         return Ok(());
     };
     let order = value::compare(ty, &high, &low);
-    match compares(*one, order) && compares(*two, order.reverse()) {
+    match one.accepts(order) && two.accepts(order.reverse()) {
         true => Ok(()),
         false => Err(CqlError::invalid(format!(
             "Constraints of {what} are not satisfiable: {shown}"

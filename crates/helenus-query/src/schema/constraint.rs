@@ -109,7 +109,6 @@ impl Constraint {
     /// # Errors
     /// The value does not meet the condition.
     pub fn check(&self, column: &str, ty: &CqlType, value: Option<&[u8]>) -> Result<(), CqlError> {
-        let name = quote_identifier(column);
         let Some(value) = value else {
             return match self.kind {
                 ConstraintKind::NotNull => Err(null(column)),
@@ -118,7 +117,8 @@ impl Constraint {
         };
         if value.is_empty() && value::is_empty_meaningless(ty) {
             return Err(CqlError::invalid(format!(
-                "Column value does not satisfy value constraint for column '{name}' as it is null."
+                "Column value does not satisfy value constraint for column '{}' as it is null.",
+                quote_identifier(column)
             )));
         }
         let (operator, term) = match &self.comparison {
@@ -127,8 +127,8 @@ impl Constraint {
         };
         let met = match &self.bound {
             Bound::None => self.kind != ConstraintKind::Json || is_json(value),
-            Bound::Value(bound) => compares(operator, value::compare(ty, value, bound)),
-            Bound::Length(bound) => compares(operator, self.length(ty, value).cmp(&i64::from(*bound))),
+            Bound::Value(bound) => operator.accepts(value::compare(ty, value, bound)),
+            Bound::Length(bound) => operator.accepts(self.length(ty, value).cmp(&i64::from(*bound))),
             Bound::Pattern(pattern) => {
                 let is_match = std::str::from_utf8(value).is_ok_and(|text| pattern.is_match(text));
                 is_match == (operator == Operator::Eq)
@@ -137,7 +137,7 @@ impl Constraint {
         if met {
             return Ok(());
         }
-        let symbol = operator.symbol();
+        let (name, symbol) = (quote_identifier(column), operator.symbol());
         Err(CqlError::invalid(match self.kind {
             ConstraintKind::Json => {
                 format!("Value for column '{name}' violated JSON constraint as it is not a valid JSON.")
@@ -203,19 +203,6 @@ pub(crate) fn missing(column: &str) -> CqlError {
     CqlError::invalid(format!(
         "Column '{column}' has to be specified as part of this query."
     ))
-}
-
-/// Returns true if values in that order pass the comparison.
-pub(crate) fn compares(operator: Operator, order: std::cmp::Ordering) -> bool {
-    match operator {
-        Operator::Eq => order.is_eq(),
-        Operator::Neq => order.is_ne(),
-        Operator::Lt => order.is_lt(),
-        Operator::Lte => order.is_le(),
-        Operator::Gt => order.is_gt(),
-        Operator::Gte => order.is_ge(),
-        _ => false,
-    }
 }
 
 /// Returns a pattern that matches whole texts only.

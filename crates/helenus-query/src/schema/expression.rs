@@ -137,26 +137,7 @@ pub(crate) fn accepts_value(ty: &CqlType, operator: Operator, operand: &Operand,
             contains(ty, operator, found, wanted)
         }
         (Operator::Eq, Operand::Entry { key, value: wanted }) => has_entry(ty, found, key, wanted),
-        (operator, Operand::Value(wanted)) => {
-            let order = value::compare(ty, found, wanted);
-            match operator {
-                Operator::Eq => order.is_eq(),
-                Operator::Lt => order.is_lt(),
-                Operator::Lte => order.is_le(),
-                Operator::Gt => order.is_gt(),
-                Operator::Gte => order.is_ge(),
-                Operator::Neq => order.is_ne(),
-                Operator::In
-                | Operator::NotIn
-                | Operator::Between
-                | Operator::Contains
-                | Operator::ContainsKey
-                | Operator::NotContains
-                | Operator::NotContainsKey
-                | Operator::Like
-                | Operator::IsNot => false,
-            }
-        }
+        (operator, Operand::Value(wanted)) => operator.accepts(value::compare(ty, found, wanted)),
         _ => false,
     }
 }

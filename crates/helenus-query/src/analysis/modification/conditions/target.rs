@@ -1,7 +1,5 @@
 //! Comparison of a stored value with the value of a condition.
 
-use std::cmp::Ordering;
-
 use helenus_cql::ast::Operator;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
@@ -57,24 +55,7 @@ impl Target<'_> {
                 _ => false,
             });
         };
-        let order = value::compare(self.ty, value, bound);
-        Ok(match operator {
-            Operator::Eq => order == Ordering::Equal,
-            Operator::Neq => order != Ordering::Equal,
-            Operator::Lt => order == Ordering::Less,
-            Operator::Lte => order != Ordering::Greater,
-            Operator::Gt => order == Ordering::Greater,
-            Operator::Gte => order != Ordering::Less,
-            Operator::In
-            | Operator::NotIn
-            | Operator::Between
-            | Operator::Contains
-            | Operator::ContainsKey
-            | Operator::NotContains
-            | Operator::NotContainsKey
-            | Operator::Like
-            | Operator::IsNot => false,
-        })
+        Ok(operator.accepts(value::compare(self.ty, value, bound)))
     }
 
     fn contains(&self, operator: Operator, bound: &[u8]) -> Result<bool, CqlError> {
