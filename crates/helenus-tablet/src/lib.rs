@@ -115,7 +115,9 @@ pub use metadata::format::{BUCKET_FORMAT_VERSION, FORMAT_VERSION};
 pub use operation::Op;
 pub use priority::set_long_running;
 pub use store::Store;
-pub use store::bucket::{Copied, LogMove, RefreshRound, TabletEvent, compact, log_place, migrate};
+pub use store::bucket::{
+    Copied, LogMove, RefreshRound, TabletEvent, TabletPreparation, compact, log_place, migrate,
+};
 pub use store::cut::HeldCut;
 pub use store::stats::StoreStats;
 pub use store::write_batch::WriteBatch;

@@ -39,8 +39,9 @@ mod standby;
 mod tablet_logs;
 mod tablets;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use futures::future::BoxFuture;
 use hashbrown::HashMap;
 use helenus_row::TokenRange;
 use object_store::ObjectStore;
@@ -68,6 +69,7 @@ use crate::metadata::documents::Meta;
 use crate::metadata::format::Format;
 use crate::store::Store;
 use crate::store::background::BackgroundRuntime;
+use crate::tablet::Tablet;
 use crate::tablet::origins::Origins;
 use crate::tablet::stats::TabletTotals;
 use node_log::OwnLog;
@@ -87,6 +89,10 @@ pub enum TabletEvent {
 const EVENTS_MAX: usize = 1024;
 
 /// The parts of a store in a bucket, besides its open tablets.
+/// Prepares a tablet before its first request. All its writes have been replayed, and the former owner has been fenced.
+pub type TabletPreparation =
+    Box<dyn Fn(Arc<Tablet>) -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync>;
+
 pub(crate) struct Remote {
     databases: Databases,
     /// The origins of the store's tables.
@@ -117,6 +123,8 @@ pub(crate) struct Remote {
     standby: Mutex<HashMap<u32, standby::StandbyTablet>>,
     /// Number of times that each tablet was abandoned. A tablet whose opening began before the last time is not served.
     abandoned: Mutex<HashMap<u32, u64>>,
+    /// Prepares each tablet for its first request.
+    preparation: OnceLock<TabletPreparation>,
     /// The state of a read-only store. `None` for other stores.
     follower: Option<Follower>,
     /// Counters of tablets that have been closed.
@@ -163,6 +171,7 @@ impl Remote {
             changing: Mutex::default(),
             standby: Mutex::default(),
             abandoned: Mutex::default(),
+            preparation: OnceLock::new(),
             closed: Mutex::default(),
             tasks: Mutex::default(),
             background: Mutex::new(Some(background)),

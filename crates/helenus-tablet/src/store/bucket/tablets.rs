@@ -9,9 +9,9 @@ use helenus_row::TokenRange;
 use slatedb::Db;
 use slatedb::config::{GarbageCollectorOptions, GarbageCollectorScheduleOptions, Settings};
 
-use super::Remote;
 use super::node_log::OwnLog;
 use super::tablet_logs::{TabletLogs, with_own};
+use super::{Remote, TabletPreparation};
 use crate::boxed;
 use crate::bucket::tablet_object_store::TabletObjectStore;
 use crate::cache::disk::object_store::{ReadPolicy, cached};
@@ -53,6 +53,14 @@ pub(super) struct OpenedDatabase {
 }
 
 impl Store {
+    /// Sets the preparation of all tablets that are opened from now on. A tablet whose preparation fails is not served. Only the first call
+    /// has an effect. A store in a folder has its tablets open already.
+    pub fn prepare_tablets(&self, preparation: TabletPreparation) {
+        if let Ok(remote) = self.remote() {
+            let _ = remote.preparation.set(preparation);
+        }
+    }
+
     /// Opens a tablet of a store in a bucket, and serves it. A former owner is fenced: none of its further writes takes effect, and all
     /// acknowledged ones are present. A tablet without a database gets an empty one.
     ///
@@ -134,6 +142,9 @@ impl Store {
             remote.take_over(opened).await?;
             let replayed_ms = began.elapsed().as_millis();
             before_serving.await?;
+            if let Some(prepare) = remote.preparation.get() {
+                prepare(tablet.clone()).await?;
+            }
             let ready_ms = began.elapsed().as_millis();
             tracing::debug!(
                 tablet = id,
