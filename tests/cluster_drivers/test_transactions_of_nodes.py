@@ -1,9 +1,12 @@
-"""Transactions with three nodes: they run at the owner of all their partitions, whichever node received them, and are refused for several owners."""
+"""Transactions with three nodes: over partitions of one owner, and of several."""
 
+import random
 import threading
 
+import helenus
 import pytest
-from cassandra import InvalidRequest
+from cassandra import OperationTimedOut, Unavailable, WriteTimeout
+from cassandra.cluster import NoHostAvailable
 from cassandra.policies import WhiteListRoundRobinPolicy
 
 pytestmark = pytest.mark.process
@@ -70,14 +73,49 @@ def test_every_node_passes_a_transaction_to_its_owner(sessions):
     assert values(sessions[1], a, b) == [before[0] - 30, before[1] + 30]
 
 
-def test_partitions_of_several_owners_are_refused(sessions):
-    by_owner = {owner: keys[0] for (owner, _), keys in keys_by_tablet(sessions[0]).items()}
-    a, b = list(by_owner.values())[:2]
+def of_several_owners(session):
+    """Returns one key of each node."""
+    return list({owner: keys[0] for (owner, _), keys in keys_by_tablet(session).items()}.values())
+
+
+def test_partitions_of_several_owners_change_together(sessions):
+    a, b = of_several_owners(sessions[0])[:2]
     before = values(sessions[0], a, b)
     for session in sessions:
-        with pytest.raises(InvalidRequest, match="of several nodes is not supported yet"):
-            transfer(session, a, b, 10)
+        answer = transfer(session, a, b, 10)
+        assert [answer[0], answer[1]] == values_before(before, sessions.index(session))
+        # Every node sees both rows after the transfer, as soon as it is acknowledged.
+        done = sessions.index(session) + 1
+        for other in sessions:
+            assert values(other, a, b) == [before[0] - 10 * done, before[1] + 10 * done]
+
+
+def values_before(first, transfers):
+    """Returns the balances before a transfer of 10, of which there were some."""
+    return [first[0] - 10 * transfers, first[1] + 10 * transfers]
+
+
+def test_condition_at_another_owner_is_respected(sessions):
+    a, b = of_several_owners(sessions[0])[:2]
+    before = values(sessions[0], a, b)
+    for session in sessions:
+        transfer(session, a, b, 1_000_000)
     assert values(sessions[0], a, b) == before
+
+
+def test_indexes_and_views_follow_transfers_between_owners(sessions):
+    session = sessions[0]
+    session.execute("CREATE TABLE x.w (k int PRIMARY KEY, v int) WITH transactional_mode = 'full'")
+    session.execute("CREATE INDEX w_v ON x.w (v)")
+    session.execute("CREATE MATERIALIZED VIEW x.w_by_v AS SELECT v, k FROM x.w WHERE v IS NOT NULL AND k IS NOT NULL PRIMARY KEY (v, k)")
+    keys = of_several_owners(session)
+    for v in range(10):
+        writes = " ".join(f"INSERT INTO x.w (k, v) VALUES ({k}, {v});" for k in keys)
+        sessions[v % len(sessions)].execute(f"BEGIN TRANSACTION {writes} COMMIT TRANSACTION")
+        for table in ("w", "w_by_v"):
+            found = sessions[(v + 1) % len(sessions)].execute(f"SELECT k FROM x.{table} WHERE v = {v}")
+            assert sorted(row.k for row in found) == sorted(keys)
+            assert not session.execute(f"SELECT k FROM x.{table} WHERE v = {v - 1}").all()
 
 
 def test_a_computed_key_stays_the_same_at_the_owner(sessions):
@@ -109,3 +147,39 @@ def test_nodes_lose_no_addition(sessions):
     assert failures == []
     added = ADDITIONS * len(sessions)
     assert values(sessions[0], a, b) == [before[0] + added, before[1] + added]
+
+
+def test_a_killed_owner_leaves_no_part_of_a_transfer(cluster, sessions):
+    """Transfers go on between all nodes while one of them is killed. The sum stays the same, at all times and in the end. Run last."""
+    keys = sorted({*of_several_owners(sessions[0]), *range(10)})
+    total = sum(values(sessions[0], *keys))
+    names = ", ".join(map(str, keys))
+    read_all = f"BEGIN TRANSACTION SELECT v FROM x.t WHERE k IN ({names}); COMMIT TRANSACTION"
+    failed = (OperationTimedOut, Unavailable, WriteTimeout, NoHostAvailable)
+    is_over = threading.Event()
+    done, sums, problems = [], [], []
+
+    def work(session, seed):
+        choices = random.Random(seed)
+        while not is_over.is_set():
+            try:
+                a, b = choices.sample(keys, 2)
+                transfer(session, a, b, choices.randint(1, 20))
+                sums.append(sum(row.v for row in session.execute(read_all)))
+                done.append((a, b))
+            except failed:
+                pass
+            except Exception as error:
+                problems.append(repr(error))
+
+    threads = [threading.Thread(target=work, args=(session, seed)) for seed, session in enumerate(sessions[:2] * 2)]
+    [thread.start() for thread in threads]
+    helenus.wait_until(lambda: len(done) > 20, 60, "transfers")
+    cluster.nodes[2].kill()
+    before = len(done)
+    helenus.wait_until(lambda: len(done) > before + 50, 120, "transfers after a node was killed")
+    is_over.set()
+    [thread.join() for thread in threads]
+    assert problems == []
+    assert set(sums) == {total}
+    assert sum(values(sessions[0], *keys)) == total

@@ -17,6 +17,14 @@ impl TokenRange {
         last: i64::MAX,
     };
 
+    /// Returns the range of one token.
+    pub const fn of(token: i64) -> TokenRange {
+        TokenRange {
+            first: token,
+            last: token,
+        }
+    }
+
     pub fn contains(&self, token: i64) -> bool {
         (self.first..=self.last).contains(&token)
     }

@@ -17,6 +17,7 @@
 mod part;
 mod relay;
 mod request;
+mod transactions;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 pub use helenus_cluster::LeaseTerm;
 use helenus_cql::error::CqlError;
+pub use helenus_row::TableId;
 use helenus_tablet::{HistoryPosition, Op, PinnedTablet, TokenRange};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -40,6 +42,7 @@ pub use part::{PartAnswer, PartPage, PartRows};
 pub use relay::{RelayAnswer, RelayReceiver, ReturnAddress, Sent};
 pub(crate) use request::RequestWork;
 pub use request::{Request, Source};
+pub use transactions::{IntentState, TransactionAnswer, TransactionStep};
 
 /// The node that serves a tablet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -238,6 +241,14 @@ pub trait Cluster: Send + Sync + 'static {
         deadline: Instant,
     ) -> Result<Vec<Bytes>, RemoteError>;
     async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError>;
+    /// Has `node` take a step of a transaction over partitions of several owners. [`RemoteError::NotOwned`] means that the step was not
+    /// taken, and that the transaction's lock session there has ended or will end.
+    async fn transact(
+        &self,
+        node: Uuid,
+        step: &TransactionStep,
+        deadline: Instant,
+    ) -> Result<TransactionAnswer, RemoteError>;
     /// Removes stale entries from the indexes of the node's rows. Returns the number of removed entries.
     async fn remove_stale(
         &self,

@@ -25,7 +25,7 @@ use uuid::Uuid;
 use super::{Engine, ddl};
 use crate::boxed;
 use crate::cluster::{Cluster, Pin, PinnedCut, RemoteError};
-use crate::execution::writes::batch_recovery;
+use crate::execution::at_cut;
 use crate::failure::store_error;
 use crate::schema::Schema;
 
@@ -151,7 +151,7 @@ impl Engine {
         let context = self
             .context
             .as_of(opened.map_err(store_error)?, Schema::clone(&schema), clock);
-        let ops = Box::pin(batch_recovery::under_way(&context)).await?;
+        let ops = Box::pin(at_cut::under_way(&context)).await?;
         match ops.is_empty() {
             true => Ok(()),
             false => store.complete_cut(pinned, ops).await.map_err(store_error),

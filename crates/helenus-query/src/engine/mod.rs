@@ -262,6 +262,7 @@ impl Engine {
         if self.context.cluster.set(cluster).is_err() {
             tracing::error!("the node has joined a cluster already");
         }
+        self.load_transactions();
     }
 
     /// Returns true if the node is one of several.

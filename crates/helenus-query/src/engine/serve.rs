@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::forwarded::ForwardedRequest;
 use helenus_row::murmur3_token;
-use helenus_tablet::{Scan, TokenRange, WriteBatch};
+use helenus_tablet::{Scan, StoreError, TokenRange, WriteBatch};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::Engine;
@@ -16,12 +17,13 @@ use crate::analysis::{Plan, Planned};
 use crate::boxed;
 use crate::cluster::{
     Backoff, Cluster, LeaseTerm, ListSearch, Owner, PartAnswer, RemoteWrite, Request, RequestWork, ScanRange,
-    Source, Versions,
+    Source, TransactionAnswer, TransactionStep, Versions,
 };
 use crate::execution;
 use crate::execution::routing::serve::serve;
 use crate::execution::select::part_owners;
 use crate::execution::timing::Timing;
+use crate::execution::transaction::spread;
 use crate::execution::writes::commit::apply_here;
 use crate::execution::writes::{WriteSet, batch_recovery};
 use crate::failure::ExecutionError;
@@ -31,7 +33,7 @@ use crate::index::stale_removal;
 use crate::limits::scope;
 use crate::request::{ClientFrame, ClientState, QueryParameters};
 use crate::response::Outcome;
-use crate::storage::key_reads;
+use crate::storage::key_reads::{self, Undecided};
 use crate::storage::writes::failed;
 
 /// Maximum time for which a request of another node waits for a tablet of this node. The tablet may not be open yet, or may still be handed
@@ -255,7 +257,7 @@ impl Engine {
             self.await_open(cluster.as_ref(), std::iter::once(range.tokens.first))
                 .await?;
             Ok(ServedScan {
-                scan: key_reads::scan_here(&self.context, range).await?,
+                scan: key_reads::scan_here(&self.context, range, Undecided::Awaited).await?,
                 cluster: cluster.clone(),
                 term,
             })
@@ -288,6 +290,45 @@ impl Engine {
     #[boxed]
     pub async fn serve_stale(&self, stale: &StaleEntries) -> Result<u64, ExecutionError> {
         stale_removal::remove(&self.context, stale).await
+    }
+
+    /// Takes a step of a transaction over partitions of several owners. The caller must run the future to its end.
+    pub fn serve_transaction<'s>(
+        self: &'s Arc<Self>,
+        step: TransactionStep,
+    ) -> BoxFuture<'s, Result<TransactionAnswer, ExecutionError>> {
+        Box::pin(async move {
+            let cluster = self.require_cluster()?;
+            match &step {
+                TransactionStep::Lock {
+                    partitions,
+                    schema_version,
+                    ..
+                } => {
+                    self.load_schema(*schema_version).await?;
+                    let tokens = partitions.iter().map(|(_, token)| *token);
+                    self.await_open(cluster.as_ref(), tokens).await?;
+                }
+                TransactionStep::Intend { schema_version, .. } => self.load_schema(*schema_version).await?,
+                TransactionStep::Confirm { .. }
+                | TransactionStep::End { .. }
+                | TransactionStep::States { .. } => {}
+            }
+            spread::serve(&self.context, cluster, step).await
+        })
+    }
+
+    /// Has every tablet that is opened from now on load its undecided transactions before its first request.
+    pub(super) fn load_transactions(&self) {
+        let (context, runtime) = (Arc::downgrade(&self.context), Handle::current());
+        self.context.store.prepare_tablets(Box::new(move |tablet| {
+            let (context, runtime) = (context.clone(), runtime.clone());
+            Box::pin(async move {
+                let context = context.upgrade().ok_or(StoreError::Closed)?;
+                let loaded = spread::load(&context, &tablet, &runtime).await;
+                loaded.map_err(|error| StoreError::Unavailable(error.to_string()))
+            })
+        }));
     }
 
     /// Replays the batch log of a tablet that was opened here.

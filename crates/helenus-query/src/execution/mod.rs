@@ -1,6 +1,7 @@
 //! Execution of plans: reads, writes, conditions, batches, the maintenance of views, and the routing of requests to the owners of their
 //! partitions.
 
+pub(crate) mod at_cut;
 pub(crate) mod backfill;
 pub(crate) mod modification;
 pub(crate) mod rate_limits;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cql::error::CqlError;
+use helenus_row::TableId;
 
 use crate::cluster::Source;
 use crate::measurement;
@@ -111,4 +112,22 @@ pub(crate) async fn contended(
         }
     }
     locked
+}
+
+/// Records the partitions of a transaction whose locks other writes had.
+pub(crate) fn record_contention(
+    sampling: &PartitionSampling,
+    partitions: &[(&Table, &PartitionKey)],
+    is_contended: impl Fn((TableId, i64)) -> bool,
+) {
+    let interest = sampling.interest([SamplerKind::CasContentions]);
+    if interest.is_none() {
+        return;
+    }
+    let contended = partitions
+        .iter()
+        .filter(|(table, key)| is_contended((table.number, key.token)));
+    for (table, key) in contended {
+        sampling.record(interest, SamplerKind::CasContentions, table.id, &key.bytes, 1);
+    }
 }

@@ -3,17 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use helenus_cql::error::CqlError;
-use helenus_row::TableId;
 use helenus_tablet::Store;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
 use super::change_streams::ChangeStreams;
-use super::{
-    Access, LockRequest, NoVirtualTables, PartitionGuard, PartitionLocks, RowHooks, SchemaEpochs,
-    VirtualTables,
-};
+use super::undecided::UndecidedTransactions;
+use super::{NoVirtualTables, PartitionLocks, RowHooks, SchemaEpochs, VirtualTables};
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Owner, Versions};
 use crate::index::building::Backfills;
@@ -59,6 +55,8 @@ pub(crate) struct WriteState {
     pub timestamps: TimestampSource,
     pub locks: PartitionLocks,
     pub epochs: SchemaEpochs,
+    /// Transactions over partitions of several owners.
+    pub undecided: UndecidedTransactions,
 }
 
 /// This node's work on indexes and views, and its copies of their directories.
@@ -134,43 +132,5 @@ impl ExecutionContext {
             schema: self.schema().document_version,
             headers: self.hooks.headers.version(),
         }
-    }
-
-    /// Locks every given partition, to read before a write, or to assign a timestamp to a write. Writes to a partition that is locked alone
-    /// may be pending, so it must be read through the locks ([`super::row_reads::ReadView`]).
-    ///
-    /// # Errors
-    /// A lock was not available within the store's write timeout.
-    pub(crate) async fn lock_partitions(
-        &self,
-        partitions: impl IntoIterator<Item = LockRequest>,
-    ) -> Result<Arc<PartitionGuard>, CqlError> {
-        let longest = self.store.write_timeout();
-        let mut guard = self.writing.locks.lock_within(partitions, longest).await?;
-        if self.cluster().is_some() {
-            guard.tablets = Some(self.store.tablets());
-        }
-        Ok(Arc::new(guard))
-    }
-
-    /// Locks the partitions of a transaction alone. Its write is refused if one of their tablets is handed over before the write is queued,
-    /// also if the transaction only reads there.
-    ///
-    /// # Errors
-    /// As [`ExecutionContext::lock_partitions`].
-    pub(crate) async fn lock_transaction(
-        &self,
-        partitions: &[(TableId, i64)],
-    ) -> Result<Arc<PartitionGuard>, CqlError> {
-        let longest = self.store.write_timeout();
-        let wanted = partitions
-            .iter()
-            .map(|(table, token)| (*table, *token, Access::Alone));
-        let mut guard = self.writing.locks.lock_within(wanted, longest).await?;
-        if self.cluster().is_some() {
-            guard.tablets = Some(self.store.tablets());
-            guard.tokens = partitions.iter().map(|(_, token)| *token).collect();
-        }
-        Ok(Arc::new(guard))
     }
 }

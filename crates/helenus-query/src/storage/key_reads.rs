@@ -70,15 +70,26 @@ fn read_error(error: RemoteError) -> ExecutionError {
     }
 }
 
+/// The relation of a read to undecided transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Undecided {
+    /// The read waits until no undecided transaction writes to the partition.
+    Awaited,
+    /// The partition is locked alone, so no other transaction can be undecided there.
+    LockedOut,
+}
+
 /// Returns the merged row of a key, from any node. `None` if it does not exist.
 pub(crate) async fn get(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
     token: i64,
     key: &[u8],
+    undecided: Undecided,
 ) -> Result<Option<Bytes>, CqlError> {
     if cluster.owner(token) == Owner::Here
         && let Ok(tablet) = context.store.tablet(token)
+        && (context.writing.undecided.is_empty() || is_readable(context, token, key, undecided).await)
     {
         let read = match tablet.get_cached(key) {
             CachedRead::Hit(row) => return Ok(row),
@@ -90,7 +101,12 @@ pub(crate) async fn get(
         }
     }
     // The path of a row of another node is boxed, so that the futures of other reads stay small.
-    Box::pin(get_anywhere(context, cluster, token, key)).await
+    Box::pin(get_anywhere(context, cluster, token, key, undecided)).await
+}
+
+/// Waits until the partition of a key can be read here. Returns false if its tablet was closed meanwhile.
+async fn is_readable(context: &ExecutionContext, token: i64, key: &[u8], undecided: Undecided) -> bool {
+    undecided == Undecided::LockedOut || context.await_readable(key, TokenRange::of(token)).await.is_ok()
 }
 
 async fn get_anywhere(
@@ -98,15 +114,13 @@ async fn get_anywhere(
     cluster: &dyn Cluster,
     token: i64,
     key: &[u8],
+    undecided: Undecided,
 ) -> Result<Option<Bytes>, CqlError> {
     let deadline = context.deadline();
     let mut backoff = Backoff::until(deadline, cluster);
     loop {
         let tried = match cluster.owner(token) {
-            Owner::Here => match context.store.tablet(token) {
-                Ok(tablet) => tablet.get(key).await.map_err(ExecutionError::from),
-                Err(error) => Err(ExecutionError::from(error)),
-            },
+            Owner::Here => get_here_if(context, token, key, undecided).await,
             Owner::Peer(node) => {
                 let keys = [(token, Bytes::copy_from_slice(key))];
                 let rows = cluster.get(node, &keys, deadline).await;
@@ -162,7 +176,19 @@ pub(crate) async fn get_here(
     token: i64,
     key: &[u8],
 ) -> Result<Option<Bytes>, ExecutionError> {
+    get_here_if(context, token, key, Undecided::Awaited).await
+}
+
+async fn get_here_if(
+    context: &ExecutionContext,
+    token: i64,
+    key: &[u8],
+    undecided: Undecided,
+) -> Result<Option<Bytes>, ExecutionError> {
     let tablet = context.store.tablet(token)?;
+    if undecided == Undecided::Awaited {
+        context.await_readable(key, TokenRange::of(token)).await?;
+    }
     match tablet.get_cached(key) {
         CachedRead::Hit(row) => Ok(row),
         CachedRead::Miss(miss) => Ok(tablet.get_missed(key, miss).await?),
@@ -187,11 +213,12 @@ pub(crate) async fn scan(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
     range: &ScanRange,
+    undecided: Undecided,
 ) -> Result<Option<TabletScan>, CqlError> {
     let deadline = context.deadline();
     let mut backoff = Backoff::until(deadline, cluster);
     while cluster.tablet(range.tokens.first).contains(range.tokens.last) {
-        match try_scan(context, cluster, range, deadline).await {
+        match try_scan(context, cluster, range, undecided, deadline).await {
             Err(ExecutionError::NotOwned) => {
                 if !backoff.wait(cluster).await {
                     return Err(read_timeout(Consistency::One));
@@ -208,10 +235,11 @@ async fn try_scan(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
     range: &ScanRange,
+    undecided: Undecided,
     deadline: Instant,
 ) -> Result<TabletScan, ExecutionError> {
     match cluster.owner(range.tokens.first) {
-        Owner::Here => scan_here(context, range).await.map(TabletScan::Local),
+        Owner::Here => scan_here(context, range, undecided).await.map(TabletScan::Local),
         Owner::Peer(node) => {
             let scan = cluster.scan(node, range, deadline).await.map_err(read_error)?;
             Ok(TabletScan::Remote(scan))
@@ -221,10 +249,17 @@ async fn try_scan(
 }
 
 /// Begins a scan of keys within one tablet of this node.
-pub(crate) async fn scan_here(context: &ExecutionContext, range: &ScanRange) -> Result<Scan, ExecutionError> {
+pub(crate) async fn scan_here(
+    context: &ExecutionContext,
+    range: &ScanRange,
+    undecided: Undecided,
+) -> Result<Scan, ExecutionError> {
     let tablet = context.store.tablet(range.tokens.first)?;
     if !tablet.token_range().contains(range.tokens.last) {
         return Err(ExecutionError::NotOwned);
+    }
+    if undecided == Undecided::Awaited {
+        context.await_readable(&range.start, range.tokens).await?;
     }
     let keys = ByteRange {
         start: range.start.clone(),

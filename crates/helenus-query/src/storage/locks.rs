@@ -83,6 +83,12 @@ impl PartitionGuard {
         }
     }
 
+    /// Returns true if the partition of a key is locked alone.
+    pub(super) fn locks_alone(&self, key: &[u8], token: i64) -> bool {
+        let is_locked = |locks: &Arc<AloneLocks>| locks.place_of_key(key, token).is_some();
+        self.alone.as_ref().is_some_and(is_locked)
+    }
+
     /// Returns the tablets for a write that follows from reads under these locks ([`helenus_tablet::WriteBatch::tablets`]).
     pub fn tablets(&self) -> Option<OpenTablets> {
         self.tablets.clone()
@@ -103,7 +109,11 @@ pub(super) struct AloneLocks {
 impl AloneLocks {
     /// Returns the index in `stripes` for an operation's partition. `None` if the partition is not locked.
     pub fn place_of(&self, op: &Op) -> Option<usize> {
-        let number = self.numbers.of(table_of(&op.key)?, op.token);
+        self.place_of_key(&op.key, op.token)
+    }
+
+    fn place_of_key(&self, key: &[u8], token: i64) -> Option<usize> {
+        let number = self.numbers.of(table_of(key)?, token);
         self.stripes
             .binary_search_by_key(&number, |(number, _)| *number)
             .ok()
@@ -127,24 +137,15 @@ impl PartitionLocks {
     /// A write timeout, as Cassandra returns for contending lightweight transactions.
     pub(super) async fn lock_within(
         &self,
-        partitions: impl IntoIterator<Item = LockRequest>,
+        partitions: &[LockRequest],
         longest: Option<Duration>,
     ) -> Result<PartitionGuard, CqlError> {
-        let lock = self.lock(partitions);
+        let lock = self.lock(partitions.iter().copied());
         let Some(longest) = longest else {
             return Ok(lock.await);
         };
         let locked = tokio::time::timeout(longest, lock).await;
-        locked.map_err(|_| CqlError::WriteTimeout {
-            message: format!(
-                "another write to this partition was not confirmed within {} ms; nothing of this one was done",
-                longest.as_millis()
-            ),
-            consistency: Consistency::One,
-            received: 0,
-            block_for: 1,
-            write_type: WriteType::Simple,
-        })
+        locked.map_err(|_| contended(longest))
     }
 
     /// Locks every given partition, in an order that cannot deadlock.
@@ -194,6 +195,20 @@ impl PartitionLocks {
             numbers: self.numbers.clone(),
             held: Mutex::new(held),
         }
+    }
+}
+
+/// Returns the error of a write that could not lock its partitions.
+pub(crate) fn contended(longest: Duration) -> CqlError {
+    CqlError::WriteTimeout {
+        message: format!(
+            "another write to this partition was not confirmed within {} ms; nothing of this one was done",
+            longest.as_millis()
+        ),
+        consistency: Consistency::One,
+        received: 0,
+        block_for: 1,
+        write_type: WriteType::Simple,
     }
 }
 

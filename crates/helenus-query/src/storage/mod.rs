@@ -10,6 +10,7 @@ pub(crate) mod headers;
 pub(crate) mod hooks;
 pub(crate) mod key_reads;
 pub(crate) mod locks;
+mod obstruction;
 pub(crate) mod partition_meter;
 pub(crate) mod partition_scan;
 pub(crate) mod pending;
@@ -18,6 +19,7 @@ pub(crate) mod schema_epochs;
 mod shared_document;
 mod tablet_streams;
 pub(crate) mod turn;
+pub(crate) mod undecided;
 pub(crate) mod virtual_tables;
 pub(crate) mod writes;
 

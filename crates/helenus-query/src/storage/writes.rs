@@ -12,7 +12,8 @@ use crate::cluster::{Backoff, Cluster, Owner, RemoteError, RemoteWrite};
 use crate::failure::{ExecutionError, says_undone, store_error, write_timeout};
 use crate::storage::ExecutionContext;
 
-fn unknown() -> CqlError {
+/// Returns the error of a write that may have taken effect, or may not.
+pub(crate) fn unknown() -> CqlError {
     write_timeout(Consistency::One, WriteType::Simple)
 }
 

@@ -7,7 +7,7 @@ use helenus_cluster::{DocumentVersion, NodeInfo};
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
     ListSearch, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite, Request, ReturnAddress,
-    ScanRange, Sent, StaleEntries, Versions,
+    ScanRange, Sent, StaleEntries, TransactionAnswer, TransactionStep, Versions,
 };
 use helenus_query::response::Outcome;
 use helenus_query::trace;
@@ -23,11 +23,11 @@ use super::peers::Peers;
 use super::proto::{
     GetRequest, GetResponse, GreetRequest, GreetResponse, HoldResponse, Key, LoadRequest, LoadResponse,
     Operand, PartRequest, PartResponse, PinResponse, ReleaseRequest, RemoveStaleResponse, ScanRequest,
-    SearchListsResponse, TellRequest, WriteRequest, WriteResponse,
+    SearchListsResponse, TellRequest, TransactResponse, WriteRequest, WriteResponse,
 };
 use super::remote_scan::Chunks;
 use super::statement_codec::{Texts, encode_statement};
-use super::{TabletReleased, cut_codec, envelope, index_codec, part_codec};
+use super::{TabletReleased, cut_codec, envelope, index_codec, part_codec, transaction_codec};
 
 impl Peers {
     pub(super) async fn ping(
@@ -242,6 +242,20 @@ impl Peers {
                 ))
             }
         }
+    }
+
+    /// Has a node take a step of a transaction over partitions of several nodes.
+    pub async fn transact(
+        &self,
+        node: &NodeInfo,
+        step: &TransactionStep,
+        deadline: Instant,
+    ) -> Result<TransactionAnswer, RemoteError> {
+        let message = transaction_codec::request(step);
+        let answer = self
+            .request(node, Kind::Transact, encoded(&message), deadline)
+            .await?;
+        transaction_codec::answer(step, messages::answer::<TransactResponse>(answer)?)
     }
 
     /// Requests that a node removes stale index entries of its rows. Returns the number of removed entries.

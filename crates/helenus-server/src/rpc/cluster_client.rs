@@ -13,7 +13,7 @@ use helenus_cluster::{
 use helenus_query::cluster::{
     Cluster, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RelayAnswer, RemoteError, RemoteScan,
     RemoteWrite, ReportedNode, ReportedTablet, Request, ReturnAddress, ScanRange, Sent, StaleEntries,
-    Versions,
+    TransactionAnswer, TransactionStep, Versions,
 };
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
@@ -330,6 +330,17 @@ impl Cluster for ClusterClient {
         let peer = self.peer(node)?;
         let requested = self.peers.write(&peer, write, deadline);
         self.counts.writes.count(requested.await)
+    }
+
+    async fn transact(
+        &self,
+        node: Uuid,
+        step: &TransactionStep,
+        deadline: Instant,
+    ) -> Result<TransactionAnswer, RemoteError> {
+        let peer = self.peer(node)?;
+        let requested = self.peers.transact(&peer, step, deadline);
+        self.counts.transactions.count(requested.await)
     }
 
     async fn remove_stale(

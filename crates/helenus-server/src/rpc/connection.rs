@@ -52,14 +52,15 @@ pub(super) struct Target {
 }
 
 impl Target {
-    async fn connect(&self) -> Result<Wire, CallError> {
+    /// Establishes the connection. Returns it with the version of its protocol.
+    async fn connect(&self) -> Result<(Wire, u32), CallError> {
         let connecting = async {
             let connected = socket::connect(&*self.network, &self.address, self.tls.as_ref()).await;
             let unreachable =
                 |error| CallError::Unreachable(format!("cannot connect to {}: {error}", self.address));
             let mut socket = connected.map_err(unreachable)?;
-            introduce(&mut socket, &self.credentials, self.traffic).await?;
-            Ok(Wire::new(socket))
+            let protocol = introduce(&mut socket, &self.credentials, self.traffic).await?;
+            Ok((Wire::new(socket), protocol))
         };
         let late = || {
             let (address, s) = (&self.address, CONNECT_TIMEOUT.as_secs());
@@ -257,7 +258,8 @@ async fn run(shared: Arc<Shared>) {
     };
     let (sent, unsent) = match connected {
         Err(error) => (error.clone(), error),
-        Ok(wire) => {
+        Ok((wire, protocol)) => {
+            shared.pending.look(|pending| pending.protocol = protocol);
             let mut driver = Driver {
                 shared: &shared,
                 wire,

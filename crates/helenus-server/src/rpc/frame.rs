@@ -17,6 +17,8 @@ use std::fmt;
 use bytes::buf::Limit;
 use bytes::{BufMut, Bytes, BytesMut};
 
+use super::PROTOCOL_MIN;
+
 /// Maximum bytes of a body: a page of rows with room to spare.
 pub const MESSAGE_BYTES_MAX: usize = 512 << 20;
 /// Bytes of a header.
@@ -68,6 +70,8 @@ pub enum Kind {
     SearchLists = 20,
     /// Begins a scan. The node answers that the scan has begun, and sends two chunks.
     Scan = 21,
+    /// Takes a step of a transaction over partitions of several nodes. Since version 8 of the protocol.
+    Transact = 22,
     /// Requests one more chunk of a scan.
     Next = 32,
     /// Ends a request whose answer the caller does not need any more.
@@ -81,7 +85,7 @@ pub enum Kind {
 }
 
 /// All kinds.
-const KINDS: [Kind; 19] = [
+const KINDS: [Kind; 20] = [
     Kind::Greet,
     Kind::Tell,
     Kind::Release,
@@ -95,6 +99,7 @@ const KINDS: [Kind; 19] = [
     Kind::Write,
     Kind::SearchLists,
     Kind::Scan,
+    Kind::Transact,
     Kind::Next,
     Kind::GiveUp,
     Kind::Ping,
@@ -106,6 +111,14 @@ const KINDS: [Kind; 19] = [
 impl Kind {
     fn number(self) -> u8 {
         self as u8
+    }
+
+    /// Returns the oldest version of the protocol that has the kind.
+    pub(super) fn protocol_min(self) -> u32 {
+        match self {
+            Kind::Transact => 8,
+            _ => PROTOCOL_MIN,
+        }
     }
 
     /// Returns the kind with a number. `None` if this version does not know the number.

@@ -13,7 +13,7 @@ use super::handshake::{
 use super::peer_auth::{PeerCredentials, PeerGuard};
 use super::{PROTOCOL, PROTOCOL_MIN};
 
-/// Proves to the accepting node who calls it, and checks its proof.
+/// Proves to the accepting node who calls it, and checks its proof. Returns the version of the protocol.
 ///
 /// # Errors
 /// The other side is not the node that is meant, refuses this node, or has closed the connection.
@@ -21,7 +21,7 @@ pub(super) async fn introduce<S: AsyncRead + AsyncWrite + Unpin>(
     socket: &mut S,
     credentials: &PeerCredentials,
     traffic: Traffic,
-) -> Result<(), CallError> {
+) -> Result<u32, CallError> {
     let Some(claim) = credentials.claim() else {
         return Err(CallError::Unreachable(
             "this node has not joined the cluster yet".to_owned(),
@@ -35,8 +35,9 @@ pub(super) async fn introduce<S: AsyncRead + AsyncWrite + Unpin>(
             "the process at this address is no node of Helenus, or one of an older version, which must be upgraded",
         )));
     };
+    let protocol = greeting.choose().map_err(CallError::Refused)?;
     let hello = Hello {
-        protocol: greeting.choose().map_err(CallError::Refused)?,
+        protocol,
         traffic,
         nonce: rand::random(),
         claim,
@@ -49,7 +50,7 @@ pub(super) async fn introduce<S: AsyncRead + AsyncWrite + Unpin>(
         Verdict::Accepted(mac)
             if Verdict::is_authentic(&mac, &credentials.secret, &greeting_bytes, &hello) =>
         {
-            Ok(())
+            Ok(protocol)
         }
         Verdict::Accepted(_) => Err(CallError::Refused(Refusal::new(
             Reason::Stranger,

@@ -5,7 +5,7 @@ use super::super::secret::Secret;
 use super::*;
 
 /// Carries out a handshake. Returns the outcomes of the caller and of the accepting node.
-async fn meet(credentials: &PeerCredentials, guard: &PeerGuard) -> (Result<(), CallError>, Option<Hello>) {
+async fn meet(credentials: &PeerCredentials, guard: &PeerGuard) -> (Result<u32, CallError>, Option<Hello>) {
     let (mut ours, mut theirs) = duplex(4096);
     let (introduced, admitted) = tokio::join!(
         introduce(&mut ours, credentials, Traffic::Bulk),
@@ -14,7 +14,7 @@ async fn meet(credentials: &PeerCredentials, guard: &PeerGuard) -> (Result<(), C
     (introduced, admitted.unwrap())
 }
 
-fn refused(outcome: Result<(), CallError>) -> Refusal {
+fn refused(outcome: Result<u32, CallError>) -> Refusal {
     match outcome {
         Err(CallError::Refused(refusal)) => refusal,
         other => panic!("{other:?}"),
@@ -25,7 +25,7 @@ fn refused(outcome: Result<(), CallError>) -> Refusal {
 async fn members_with_the_secret_meet() {
     let credentials = credentials();
     let (introduced, admitted) = meet(&credentials, &guard()).await;
-    introduced.unwrap();
+    assert_eq!(introduced, Ok(PROTOCOL));
     let hello = admitted.unwrap();
     assert_eq!(Some(hello.claim), credentials.claim());
     assert_eq!((hello.protocol, hello.traffic), (PROTOCOL, Traffic::Bulk));

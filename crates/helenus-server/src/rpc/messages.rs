@@ -7,7 +7,7 @@ use super::failure::CallError;
 use super::frame::Kind;
 use super::proto::{
     GetRequest, GreetRequest, HoldRequest, LoadRequest, PartRequest, PinRequest, ReleaseRequest,
-    RemoveStaleRequest, ScanRequest, SearchListsRequest, TellRequest, WriteRequest,
+    RemoveStaleRequest, ScanRequest, SearchListsRequest, TellRequest, TransactRequest, WriteRequest,
 };
 
 /// Returns the body of a message.
@@ -47,6 +47,7 @@ pub(super) enum RowRequest {
     Get(GetRequest),
     Write(WriteRequest),
     SearchLists(SearchListsRequest),
+    Transact(TransactRequest),
 }
 
 impl Request {
@@ -73,6 +74,9 @@ impl Request {
             }
             Kind::SearchLists => {
                 SearchListsRequest::decode(body).map(|search| Request::Rows(RowRequest::SearchLists(search)))
+            }
+            Kind::Transact => {
+                TransactRequest::decode(body).map(|step| Request::Rows(RowRequest::Transact(step)))
             }
             Kind::Scan => ScanRequest::decode(body).map(Request::Scan),
             Kind::Next | Kind::GiveUp | Kind::Ping | Kind::Answer | Kind::Failure | Kind::Pong => {

@@ -54,6 +54,8 @@ pub(super) struct PeerRequestMetrics {
     pub list_searches: RequestKindMetrics,
     /// Parts of batches and index entries.
     pub writes: RequestKindMetrics,
+    /// Steps of transactions over partitions of several nodes.
+    pub transactions: RequestKindMetrics,
 }
 
 impl Default for PeerRequestMetrics {
@@ -66,6 +68,7 @@ impl Default for PeerRequestMetrics {
             scans: RequestKindMetrics::new("scan"),
             list_searches: RequestKindMetrics::new("list_search"),
             writes: RequestKindMetrics::new("write"),
+            transactions: RequestKindMetrics::new("transaction"),
         }
     }
 }

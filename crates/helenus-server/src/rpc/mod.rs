@@ -52,6 +52,7 @@ mod statement_codec;
 mod stopping;
 mod strangers;
 mod tls;
+mod transaction_codec;
 mod wire;
 
 use uuid::Uuid;
@@ -68,7 +69,7 @@ pub use server::RpcServer;
 pub use tls::{Tls, TlsFiles};
 
 /// The version of the protocol between nodes that this binary speaks, and the oldest that it understands. Versions up to 6 used gRPC.
-pub const PROTOCOL: u32 = 7;
+pub const PROTOCOL: u32 = 8;
 pub const PROTOCOL_MIN: u32 = 7;
 
 /// Maximum number of unanswered requests on a connection.

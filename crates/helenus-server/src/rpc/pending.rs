@@ -14,7 +14,8 @@ use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::failure::CallError;
+use super::PROTOCOL;
+use super::failure::{CallError, Reason, Refusal};
 use super::frame::{Frame, Header, Kind, flags};
 use super::output::Output;
 use super::relay_sink::RelaySink;
@@ -103,12 +104,15 @@ pub(super) struct PendingRequests {
     pub is_running: bool,
     /// True once no further request will be made.
     pub is_over: bool,
+    /// The version of the connection's protocol.
+    pub protocol: u32,
 }
 
 impl PendingRequests {
     pub fn new(traffic: Arc<OutboundTraffic>) -> PendingRequests {
         PendingRequests {
             traffic,
+            protocol: PROTOCOL,
             ..PendingRequests::default()
         }
     }
@@ -191,6 +195,12 @@ impl PendingRequests {
     /// Moves everything that is to be sent into the output.
     pub fn take(&mut self, output: &mut Output) {
         for waiting in self.waiting.drain(..) {
+            if waiting.header.kind.protocol_min() > self.protocol {
+                if let Some(open) = self.open.remove(&waiting.header.id) {
+                    open.sink.send(Err(too_old(self.protocol)));
+                }
+                continue;
+            }
             if let Some(open) = self.open.get_mut(&waiting.header.id) {
                 open.was_sent = true;
                 self.traffic.sent.add(open.bytes);
@@ -280,6 +290,16 @@ impl PendingRequests {
             open.fail(sent.clone(), unsent.clone());
         }
     }
+}
+
+/// Returns the error of a request that the other node's version does not know.
+fn too_old(protocol: u32) -> CallError {
+    CallError::Refused(Refusal::new(
+        Reason::Incompatible,
+        format!(
+            "a node of an older version (protocol {protocol}) takes no part in transactions over partitions of several nodes; upgrade it"
+        ),
+    ))
 }
 
 /// An answer and its receiver.

@@ -18,10 +18,10 @@ use super::failure::Failure;
 use super::messages::{RowRequest, encoded};
 use super::proto::{
     GetRequest, GetResponse, PartRequest, PartResponse, Row, SearchListsRequest, SearchListsResponse,
-    WriteRequest, WriteResponse,
+    TransactRequest, TransactResponse, WriteRequest, WriteResponse,
 };
 use super::statement_codec::ReceivedStatement;
-use super::{envelope, index_codec, part_codec, scoped};
+use super::{envelope, index_codec, part_codec, scoped, transaction_codec};
 use crate::threads::long_requests::LongRequestPool;
 
 /// Bytes of a statement or of operands above which reading them takes about a millisecond.
@@ -148,6 +148,14 @@ impl RequestHandler {
         })
     }
 
+    async fn transact(&self, request: TransactRequest) -> Result<TransactResponse, Failure> {
+        self.count();
+        let step = transaction_codec::step(request).map_err(Failure::undone)?;
+        Ok(transaction_codec::response(
+            self.engine.serve_transaction(step).await,
+        ))
+    }
+
     /// Handles a request. The caller must run the future to its end. Setting `is_left` ends the request at its next checkpoint. Returns the
     /// body of the answer, and the memory that is reserved for it.
     pub async fn answer(
@@ -170,6 +178,7 @@ impl RequestHandler {
             RowRequest::Get(request) => encoded(&in_time(timeout, self.get(request)).await?),
             RowRequest::SearchLists(request) => encoded(&in_time(timeout, self.search_lists(request)).await?),
             RowRequest::Write(request) => encoded(&self.write(request).await?),
+            RowRequest::Transact(request) => encoded(&self.transact(request).await?),
             RowRequest::Part(request) => encoded(&self.part(request).await),
         })
     }

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
     Cluster, LeaseTerm, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
-    ReportedNode, ReportedTablet, Request, ReturnAddress, ScanRange, Sent, StaleEntries, Versions,
+    ReportedNode, ReportedTablet, Request, ReturnAddress, ScanRange, Sent, StaleEntries, TransactionAnswer,
+    TransactionStep, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
@@ -187,6 +188,15 @@ impl Cluster for Cut {
     ) -> Result<Vec<Bytes>, RemoteError> {
         self.members.search_lists(node, search, deadline).await
     }
+    async fn transact(
+        &self,
+        _: Uuid,
+        _: &TransactionStep,
+        _: Instant,
+    ) -> Result<TransactionAnswer, RemoteError> {
+        Err(RemoteError::Unreachable("not in these tests".to_owned()))
+    }
+
     async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError> {
         if let Some(error) = self.failure.lock().unwrap().take() {
             return Err(RemoteError::Failed(error));

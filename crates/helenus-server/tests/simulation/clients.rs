@@ -79,6 +79,10 @@ impl Clients {
         }
     }
 
+    pub fn dice(&self) -> &Dice {
+        &self.dice
+    }
+
     /// Runs a statement through a node, and returns its rows as text.
     pub async fn run(&self, node: usize, text: &str) -> Result<String, Failure> {
         let entrance = self.entrances.lock().unwrap()[node].clone();

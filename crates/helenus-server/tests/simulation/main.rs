@@ -15,7 +15,9 @@ mod node;
 mod register;
 mod scenario;
 mod seeds;
+mod serializability;
 mod trace;
+mod transfers;
 mod world;
 
 use std::io::Write;
@@ -70,6 +72,26 @@ fn late_requests() {
 }
 
 #[test]
+fn transfers_random_faults() {
+    check("transfers_random_faults");
+}
+
+#[test]
+fn transfers_late_requests() {
+    check("transfers_late_requests");
+}
+
+#[test]
+fn transfers_kills() {
+    check("transfers_kills");
+}
+
+#[test]
+fn transfers_divided() {
+    check("transfers_divided");
+}
+
+#[test]
 fn a_seed_takes_the_same_steps_twice() {
     let case = Case {
         scenario: "random_faults",
@@ -118,8 +140,14 @@ fn one_seed() {
     let file = std::env::var_os("HELENUS_SIM_TRACE");
     let (trace, _recording) = trace::Trace::begin(file.is_some());
     let name = std::env::var("HELENUS_SIM_SCENARIO").unwrap();
-    let (_, scenario) = scenario::ALL.iter().find(|(known, _)| *known == name).unwrap();
-    let result = std::panic::catch_unwind(|| scenario::run(*scenario, seed));
+    let named = |of: &[(&str, scenario::Scenario)]| {
+        let found = of.iter().find(|(known, _)| *known == name);
+        found.map(|(_, scenario)| *scenario)
+    };
+    let result = std::panic::catch_unwind(|| match named(&transfers::ALL) {
+        Some(scenario) => transfers::run(scenario, seed),
+        None => scenario::run(named(&scenario::ALL).unwrap(), seed),
+    });
     // A thread that a node had started would take steps that do not follow from the seed. The two are this one and its starter.
     assert_eq!(
         std::fs::read_dir("/proc/self/task").unwrap().count(),

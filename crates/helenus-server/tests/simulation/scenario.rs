@@ -92,7 +92,7 @@ fn create(world: &mut World, clients: &Clients) -> Result<(), String> {
 }
 
 /// Does something bad, and ends some of it after a while.
-fn fault(world: &mut World) {
+pub fn fault(world: &mut World) {
     let node = world.dice.range(0..world.node_count() as u64) as usize;
     let other = (node + 1) % world.node_count();
     match world.dice.range(0..11) {
@@ -169,7 +169,7 @@ fn pause(world: &mut World) {
 }
 
 /// Kills a node whose requests reach the store late, and starts it again while they are still under way.
-fn late_requests(world: &mut World) {
+pub fn late_requests(world: &mut World) {
     let node = world.dice.range(0..world.node_count() as u64) as usize;
     world.bucket.set_health(Health::Slow);
     world.run_for(Duration::from_secs(1));

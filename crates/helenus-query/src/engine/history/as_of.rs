@@ -12,7 +12,7 @@ use super::base::Base;
 use super::eras::{BaseTimes, NoPlace, Place, locate};
 use crate::clock::StoppedClock;
 use crate::engine::Engine;
-use crate::execution::writes::{batch_log, batch_recovery};
+use crate::execution::at_cut;
 use crate::failure::store_error;
 use crate::schema::{Keyspace, Schema};
 use crate::storage::hooks::table_of;
@@ -153,7 +153,7 @@ impl Engine {
     ) -> Result<Vec<Op>, CqlError> {
         let clock = Arc::new(StoppedClock::at_ms(time_ms));
         let context = self.context.as_of(opened.clone(), schema, clock);
-        Box::pin(batch_recovery::under_way(&context)).await
+        Box::pin(at_cut::under_way(&context)).await
     }
 
     /// Pins tables as of a time. The caller holds `pinning` until the schema names the pinned tablets.
@@ -172,11 +172,9 @@ impl Engine {
                 return Err(store_error(error));
             }
         };
-        // The batch log is left out, because it has no meaning in a pinned copy.
-        let of_tables = earlier
-            .ops
-            .iter()
-            .filter(|op| table_of(&op.key) != Some(batch_log::TABLE));
+        // The batch log and the intents are left out, because they have no meaning in a pinned copy.
+        let is_hidden = |op: &Op| table_of(&op.key).is_some_and(|table| at_cut::HIDDEN.contains(&table));
+        let of_tables = earlier.ops.iter().filter(|op| !is_hidden(op));
         let ops: Vec<Op> = of_tables.cloned().collect();
         if !ops.is_empty()
             && let Err(error) = store.complete_cut(&pinned, ops).await
@@ -246,11 +244,11 @@ pub(in crate::engine) fn uncertain(time_ms: i64, from_ms: i64, to_ms: i64) -> Cq
     ))
 }
 
-/// Returns the numbers of the tables of keyspaces, of their indexes and of the batch log.
+/// Returns the numbers of the tables of keyspaces, of their indexes, and of the tables that complete a cut.
 pub(in crate::engine) fn numbers_of_tables<'k>(
     keyspaces: impl Iterator<Item = &'k Keyspace>,
 ) -> BTreeSet<u32> {
-    let mut numbers = BTreeSet::from([batch_log::TABLE.0]);
+    let mut numbers = BTreeSet::from(at_cut::HIDDEN.map(|table| table.0));
     for table in keyspaces.flat_map(|keyspace| keyspace.tables.values()) {
         numbers.insert(table.number.0);
         numbers.extend(table.indexes.iter().map(|index| index.table.number.0));

@@ -96,7 +96,7 @@ pub(crate) fn route(
             }
             Plan::Transaction(plan) => {
                 let eval = eval_context(context, values, parameters);
-                return Ok(of_transaction(cluster, &BoundTransaction::new(plan, eval)?)?.into());
+                return Ok(of_transaction(cluster, &BoundTransaction::new(plan, eval)?).into());
             }
             Plan::InsertRows(_) | Plan::Direct(_) => return Ok(Route::Anywhere.into()),
         },
@@ -142,24 +142,21 @@ fn by_owner(cluster: &dyn Cluster, tokens: &[i64]) -> Option<Route> {
     }))
 }
 
-/// Returns the route of a transaction: the owner of all its partitions.
-///
-/// # Errors
-/// The partitions have several owners.
-fn of_transaction(cluster: &dyn Cluster, bound: &BoundTransaction<'_>) -> Result<Route, CqlError> {
+/// Returns the route of a transaction: the owner of all its partitions, or this node if there are several owners.
+fn of_transaction(cluster: &dyn Cluster, bound: &BoundTransaction<'_>) -> Route {
     let partitions = bound.partitions();
     let mut owner = None;
     for token in partitions.tokens() {
         let here = cluster.owner(token);
         match owner {
             // The owner will be known soon. The request waits for it.
-            _ if here == Owner::Unowned => return Ok(whole(token, bound)),
+            _ if here == Owner::Unowned => return whole(token, bound),
             None => owner = Some((token, here)),
             Some((_, known)) if known == here => {}
-            Some(_) => return Err(several_owners(partitions.tokens().count())),
+            Some(_) => return Route::Anywhere,
         }
     }
-    Ok(owner.map_or(Route::Anywhere, |(token, _)| whole(token, bound)))
+    owner.map_or(Route::Anywhere, |(token, _)| whole(token, bound))
 }
 
 fn whole(token: i64, bound: &BoundTransaction<'_>) -> Route {
@@ -167,14 +164,6 @@ fn whole(token: i64, bound: &BoundTransaction<'_>) -> Route {
         token,
         share: Some(share_of(bound)),
     })
-}
-
-fn several_owners(partitions: usize) -> CqlError {
-    CqlError::invalid(format!(
-        "A transaction over {partitions} partitions of several nodes is not supported yet: all its partitions must belong to tablets \
-         of one node. Give the rows that change together one partition key, or use conditional statements. system_views.tablets shows \
-         the owners"
-    ))
 }
 
 impl RequestPartitions {

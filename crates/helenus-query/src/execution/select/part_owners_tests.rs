@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::cluster::{
     LeaseTerm, ListSearch, PartRows, Pin, PinnedCut, RemoteScan, RemoteWrite, ReportedNode, ReportedTablet,
-    ScanRange, Source, StaleEntries, Versions,
+    ScanRange, Source, StaleEntries, TransactionAnswer, TransactionStep, Versions,
 };
 use crate::engine::{Engine, EngineConfig};
 use crate::failure::{read_timeout, unavailable};
@@ -166,7 +166,7 @@ impl Cluster for Halves {
 
     async fn scan(&self, _: Uuid, range: &ScanRange, _: Instant) -> Result<Box<dyn RemoteScan>, RemoteError> {
         self.scans.fetch_add(1, Ordering::Relaxed);
-        let scan = key_reads::scan_here(&self.engine().context, range).await;
+        let scan = key_reads::scan_here(&self.engine().context, range, key_reads::Undecided::Awaited).await;
         let scan = scan.map_err(|error| RemoteError::NoAnswer(error.to_string()))?;
         Ok(Box::new(Scanned(scan)))
     }
@@ -176,6 +176,15 @@ impl Cluster for Halves {
     }
 
     async fn write(&self, _: Uuid, _: &RemoteWrite, _: Instant) -> Result<(), RemoteError> {
+        not_here()
+    }
+
+    async fn transact(
+        &self,
+        _: Uuid,
+        _: &TransactionStep,
+        _: Instant,
+    ) -> Result<TransactionAnswer, RemoteError> {
         not_here()
     }
 

@@ -1,4 +1,5 @@
-//! Execution of BEGIN TRANSACTION at the owner of all its partitions.
+//! Execution of BEGIN TRANSACTION. Partitions of several owners are the subject of [`spread`]. The rest is about partitions that belong to
+//! this node.
 //!
 //! All partitions are locked alone, in an order that cannot deadlock. Rows are read under the locks, conditions are tested, and all writes
 //! become one record of the log. The answer is sent once everything that was read or written is durable. Requests that lock a partition
@@ -6,6 +7,7 @@
 
 mod bound;
 mod read_rows;
+pub(crate) mod spread;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,10 +37,10 @@ use crate::storage::row_reads::ReadView;
 use crate::storage::{ExecutionContext, PartitionGuard};
 use crate::trace;
 
-/// Runs a transaction whose partitions this node owns. `plan` is the plan within `planned`.
+/// Runs a transaction. `plan` is the plan within `planned`. A transaction with a `share` runs at the owner of all its partitions.
 ///
 /// # Errors
-/// [`ExecutionError::NotOwned`] if a partition belongs to another node. Nothing was written.
+/// [`ExecutionError::NotOwned`] if partitions belong to other nodes than was known. Nothing was written.
 pub(crate) async fn execute(
     context: &Arc<ExecutionContext>,
     planned: &Arc<Planned>,
@@ -56,25 +58,38 @@ pub(crate) async fn execute(
     for table in plan.tables() {
         consistency::require_replicas(&schema, table, parameters.consistency)?;
     }
+    let mut transaction = Transaction {
+        context,
+        planned,
+        plan,
+        eval,
+        parameters,
+        guard: None,
+        now_s: now_s(context, parameters),
+    };
     let partitions = bound.partitions();
     let locks = partitions.locks();
+    if let Some(cluster) = context.cluster()
+        && share.is_none()
+        && !locks.is_empty()
+    {
+        let owned = spread::owned_partitions(cluster.as_ref(), &locks)?;
+        if owned.len() > 1 {
+            drop(partitions);
+            let (response, is_applied) =
+                Box::pin(spread::execute(&transaction, cluster, &owned, bound)).await?;
+            return Ok(outcome(response, is_applied));
+        }
+    }
     let lock = context.lock_transaction(&locks);
     let guard = contended(&context.metrics.sampling, partitions.named(), lock).await?;
     if !partitions.tokens().all(|token| context.owns(token)) {
         return Err(ExecutionError::NotOwned);
     }
     drop(partitions);
-    let transaction = Transaction {
-        context,
-        planned,
-        plan,
-        eval,
-        parameters,
-        guard: &guard,
-        now_s: now_s(context, parameters),
-    };
+    transaction.guard = Some(&guard);
     let ran = transaction.run(bound).await;
-    let (response, writes) = match ran {
+    let Ran { response, writes, .. } = match ran {
         Ok(ran) => ran,
         Err(error) => {
             confirm(context, Some(&guard)).await?;
@@ -92,10 +107,22 @@ pub(crate) async fn execute(
         // The locks are those of this node. After a tablet was handed over, its new owner did not respect them.
         guard.check_open()?;
     }
-    Ok(Outcome {
+    Ok(outcome(response, is_applied))
+}
+
+fn outcome(response: Response, is_applied: bool) -> Outcome {
+    Outcome {
         is_applied: is_applied.then_some(true),
         ..Outcome::from(response)
-    })
+    }
+}
+
+/// The answer of a transaction, and its writes.
+struct Ran {
+    response: Response,
+    writes: WriteSet,
+    /// The timestamp of all writes.
+    timestamp_us: i64,
 }
 
 /// A transaction whose partitions are locked.
@@ -106,15 +133,16 @@ struct Transaction<'t> {
     /// The values of the client.
     eval: EvalContext<'t>,
     parameters: &'t QueryParameters,
-    guard: &'t Arc<PartitionGuard>,
+    /// The locks. `None` if they are those of several owners, where all earlier writes are durable.
+    guard: Option<&'t Arc<PartitionGuard>>,
     now_s: i64,
 }
 
 impl Transaction<'_> {
     /// Reads, tests the conditions, and returns the answer with the writes.
-    async fn run(&self, bound: BoundTransaction<'_>) -> Result<(Response, WriteSet), ExecutionError> {
+    async fn run(&self, bound: BoundTransaction<'_>) -> Result<Ran, ExecutionError> {
         let (context, plan) = (self.context, self.plan);
-        let view = ReadView::under(context, Some(self.guard));
+        let view = ReadView::under(context, self.guard);
         let rows = ReadRows::read(view, plan, &bound.reads, &self.eval, self.now_s).await?;
         let response = self.response(&rows).await?;
         let chosen = self.chosen(&rows)?;
@@ -139,12 +167,16 @@ impl Transaction<'_> {
             newest_us = newest_us.max(newest_of_written(view, write).await?);
         }
         let timestamp_us = timestamp_after(context, newest_us);
-        let mut set = WriteSet::under(Some(self.guard.clone()));
+        let mut set = WriteSet::under(self.guard.cloned());
         for write in &writes {
             scope::checkpoint().await?;
             set.add(context, write, timestamp_us, self.now_s, None).await?;
         }
-        Ok((response, set))
+        Ok(Ran {
+            response,
+            writes: set,
+            timestamp_us,
+        })
     }
 
     /// Returns the writes whose conditions hold.
@@ -187,7 +219,9 @@ impl Transaction<'_> {
             }
             Returning::Select { plan, .. } => {
                 // A SELECT reads the store, which does not have the pending writes.
-                self.guard.await_pending().await;
+                if let Some(guard) = self.guard {
+                    guard.await_pending().await;
+                }
                 let parameters = QueryParameters {
                     page_size: None,
                     paging_state: None,

@@ -128,7 +128,7 @@ pub(crate) fn content(packed: Bytes, now_s: i64) -> Result<Option<Vec<Op>>, CqlE
 }
 
 /// Encodes operands as `count u32`, and for each operand `token i64 | key length u32 | key | operand length u32 | operand` (big-endian).
-fn encode(ops: &[Op]) -> Bytes {
+pub(crate) fn encode(ops: &[Op]) -> Bytes {
     let len = |bytes: &Bytes| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     let size: usize = ops.iter().map(|op| 16 + op.key.len() + op.operand.len()).sum();
     let mut out = BytesMut::with_capacity(4 + size);
@@ -143,7 +143,7 @@ fn encode(ops: &[Op]) -> Bytes {
     out.freeze()
 }
 
-fn decode(mut bytes: Bytes) -> Result<Vec<Op>, CqlError> {
+pub(crate) fn decode(mut bytes: Bytes) -> Result<Vec<Op>, CqlError> {
     let damaged = || CqlError::Server("an entry of the batch log is damaged".to_owned());
     let take = |bytes: &mut Bytes| {
         let len = bytes.try_get_u32().ok()? as usize;

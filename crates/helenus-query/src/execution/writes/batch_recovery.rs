@@ -16,8 +16,9 @@ use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::apply_all;
 use crate::failure::{ExecutionError, store_error};
 use crate::rows::corrupt_key;
+use crate::storage::ExecutionContext;
+use crate::storage::key_reads::{self, Undecided};
 use crate::storage::writes::write_ops;
-use crate::storage::{ExecutionContext, key_reads};
 
 /// Time for which a batch is retried in the background. After that, it is left to the next node that opens the tablet.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(600);
@@ -129,7 +130,7 @@ pub(crate) async fn recover(context: &Arc<ExecutionContext>, tokens: TokenRange)
         end: range.end,
         reversed: false,
     };
-    let scan = key_reads::scan_here(context, &range).await;
+    let scan = key_reads::scan_here(context, &range, Undecided::Awaited).await;
     let mut scan = scan.map_err(ExecutionError::into_client_error)?;
     let now_s = context.clock.now_us().div_euclid(1_000_000);
     let mut found = 0;

@@ -164,7 +164,7 @@ async fn apply(
 struct WrittenTablets(SmallVec<[TokenRange; 1]>);
 
 impl WrittenTablets {
-    fn of(cluster: &dyn Cluster, rows: &[Op]) -> WrittenTablets {
+    fn of<'o>(cluster: &dyn Cluster, rows: impl Iterator<Item = &'o Op>) -> WrittenTablets {
         let mut tablets = WrittenTablets(SmallVec::new());
         for op in rows {
             if !tablets.contain(op.token) {
@@ -188,8 +188,9 @@ impl WrittenTablets {
 pub(crate) async fn apply_here(
     context: &Arc<ExecutionContext>,
     cluster: &Arc<dyn Cluster>,
-    writes: WriteSet,
+    mut writes: WriteSet,
 ) -> Result<(), ExecutionError> {
+    let marks = std::mem::take(&mut writes.marks);
     writes.sample(&context.metrics.sampling);
     writes.note_headers(context).await?;
     let durable = writes.is_durable(&context.schema());
@@ -203,13 +204,14 @@ pub(crate) async fn apply_here(
         views,
         changes,
     } = writes.indexed_ops(context).await?;
-    let Some(first) = rows.first().map(|op| op.token) else {
+    let Some(first) = rows.iter().chain(&marks).map(|op| op.token).next() else {
         return Ok(());
     };
-    let tablets = WrittenTablets::of(cluster.as_ref(), &rows);
+    let tablets = WrittenTablets::of(cluster.as_ref(), rows.iter().chain(&marks));
     let (near, mut far): (Vec<Op>, Vec<Op>) = added.into_iter().partition(|op| tablets.contain(op.token));
     let turn = publish(context, guard.as_ref(), &mut rows).await?;
     rows.extend(changes);
+    rows.extend(marks);
     let (gone_near, mut gone_far): (Vec<Op>, Vec<Op>) =
         removed.into_iter().partition(|op| tablets.contain(op.token));
     rows.extend(near);

@@ -124,7 +124,7 @@ impl WriteSet {
         })
     }
 
-    fn has_derived_tables(&self) -> bool {
+    pub(crate) fn has_derived_tables(&self) -> bool {
         let mut viewed = self.headers.iter().filter(|write| !write.table.views.is_empty());
         self.rows.iter().any(|write| write.table.has_derived_tables()) || viewed.next().is_some()
     }

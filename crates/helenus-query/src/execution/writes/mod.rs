@@ -109,6 +109,8 @@ pub struct WriteSet {
     pub(crate) is_uncaptured: bool,
     /// The locks under which the writes are computed. Shared locks are held until the outcome of the write is known.
     pub(crate) guard: Option<Arc<PartitionGuard>>,
+    /// Operands of hidden tables for the record of the writes, in the same tablets.
+    pub(crate) marks: Vec<Op>,
 }
 
 impl WriteSet {

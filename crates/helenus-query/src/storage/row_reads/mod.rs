@@ -18,7 +18,7 @@ use helenus_row::header::PartitionHeader;
 use helenus_row::{ByteRange, ClusteringRange, key};
 use helenus_tablet::{KeptRows, TokenRange};
 
-use super::key_reads::{self, TabletScan};
+use super::key_reads::{self, TabletScan, Undecided};
 use super::partition_scan::PartitionScan;
 use super::pending::over;
 use crate::cluster::ScanRange;
@@ -59,17 +59,25 @@ impl<'v> ReadView<'v> {
             guard: guard.map(Arc::as_ref),
         }
     }
+
+    fn undecided(&self, key: &[u8], token: i64) -> Undecided {
+        match self.guard.is_some_and(|guard| guard.locks_alone(key, token)) {
+            true => Undecided::LockedOut,
+            false => Undecided::Awaited,
+        }
+    }
 }
 
 async fn get(view: ReadView<'_>, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
     let Some(pending) = view.guard.and_then(|guard| guard.pending_operand(key)) else {
-        return get_stored(view.context, token, key).await;
+        return get_stored(view, token, key).await;
     };
-    let stored = Box::pin(get_stored(view.context, token, key)).await?;
+    let stored = Box::pin(get_stored(view, token, key)).await?;
     over(key, stored.as_ref(), &pending).map(Some)
 }
 
-async fn get_stored(context: &ExecutionContext, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
+async fn get_stored(view: ReadView<'_>, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
+    let context = view.context;
     match context.cluster() {
         None => match key_reads::get_here(context, token, key).await {
             // The waiting path is boxed, so that the futures of reads from memory stay small.
@@ -78,7 +86,10 @@ async fn get_stored(context: &ExecutionContext, token: i64, key: &[u8]) -> Resul
             }
             found => found.map_err(ExecutionError::into_client_error),
         },
-        Some(cluster) => key_reads::get(context, cluster.as_ref(), token, key).await,
+        Some(cluster) => {
+            let undecided = view.undecided(key, token);
+            key_reads::get(context, cluster.as_ref(), token, key, undecided).await
+        }
     }
 }
 
@@ -90,29 +101,31 @@ async fn scan_partition(
     reversed: bool,
 ) -> Result<PartitionScan, ExecutionError> {
     let pending = view.guard.map(|guard| guard.pending_operands(&range));
-    let stored = scan_stored(view.context, token, range, reversed).await?;
+    let stored = scan_stored(view, token, range, reversed).await?;
     Ok(PartitionScan::new(stored, pending.unwrap_or_default(), reversed))
 }
 
 async fn scan_stored(
-    context: &ExecutionContext,
+    view: ReadView<'_>,
     token: i64,
     range: ByteRange,
     reversed: bool,
 ) -> Result<TabletScan, ExecutionError> {
+    let context = view.context;
+    let undecided = view.undecided(&range.start, token);
     let range = ScanRange {
-        tokens: TokenRange {
-            first: token,
-            last: token,
-        },
+        tokens: TokenRange::of(token),
         start: range.start,
         end: range.end,
         reversed,
     };
     match context.cluster() {
-        None => key_reads::scan_here(context, &range).await.map(TabletScan::Local),
+        None => {
+            let scan = key_reads::scan_here(context, &range, undecided).await;
+            scan.map(TabletScan::Local)
+        }
         Some(cluster) => {
-            let scan = key_reads::scan(context, cluster.as_ref(), &range).await?;
+            let scan = key_reads::scan(context, cluster.as_ref(), &range, undecided).await?;
             // A single token is never divided, however often its tablet is split.
             scan.ok_or(ExecutionError::NotOwned)
         }
@@ -129,7 +142,10 @@ pub(crate) async fn kept_partition(
     prefix: &Bytes,
 ) -> Result<Option<KeptRows>, ExecutionError> {
     match context.store.tablet(token) {
-        Ok(tablet) if context.owns(token) => Ok(tablet.kept_partition(prefix).await?),
+        Ok(tablet) if context.owns(token) => {
+            context.await_readable(prefix, TokenRange::of(token)).await?;
+            Ok(tablet.kept_partition(prefix).await?)
+        }
         _ => Ok(None),
     }
 }

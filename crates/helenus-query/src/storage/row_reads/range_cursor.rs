@@ -20,7 +20,7 @@ use crate::limits::scope;
 use crate::rows::{PartitionKey, RowAt, RowSelection, StoredRow, corrupt, corrupt_key};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
-use crate::storage::key_reads::{self, TabletScan, scan_tablet};
+use crate::storage::key_reads::{self, TabletScan, Undecided, scan_tablet};
 
 /// Rows of a partition that are skipped one by one. If there are more, a new scan starts after the partition.
 const STEPS_MAX: usize = 32;
@@ -328,7 +328,7 @@ impl RangeCursor {
                 end: min_end(rest.end.clone(), covered.end.clone()),
                 reversed: false,
             };
-            if let Some(scan) = key_reads::scan(context, cluster, &range).await? {
+            if let Some(scan) = key_reads::scan(context, cluster, &range, Undecided::Awaited).await? {
                 break (scan, tokens, covered.end);
             }
         };

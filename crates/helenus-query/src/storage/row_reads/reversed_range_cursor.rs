@@ -14,7 +14,7 @@ use crate::failure::{ExecutionError, store_error};
 use crate::rows::{PartitionKey, RowAt, StoredRow};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
-use crate::storage::key_reads::{self, TabletScan, scan_tablet};
+use crate::storage::key_reads::{self, TabletScan, Undecided, scan_tablet};
 
 /// Bytes of the table's number, with which a key begins.
 const TABLE_LEN: usize = 4;
@@ -108,7 +108,9 @@ impl ReversedRangeCursor {
         let part = match context.cluster() {
             Some(cluster) => loop {
                 let range = self.part(cluster.tablet(token));
-                if let Some(scan) = key_reads::scan(context, cluster.as_ref(), &range).await? {
+                if let Some(scan) =
+                    key_reads::scan(context, cluster.as_ref(), &range, Undecided::Awaited).await?
+                {
                     break PartScan {
                         scan,
                         start: range.start,
