@@ -197,7 +197,10 @@ mod tests {
         let removal = removal_of(intent().transaction, intent().token, 1_000_001);
         let state = |row: Option<Bytes>| state_of(row, 1).unwrap();
         assert_eq!(state(None), IntentState::Absent);
-        assert_eq!(state(Some(merged(std::slice::from_ref(&written)))), IntentState::Pending);
+        assert_eq!(
+            state(Some(merged(std::slice::from_ref(&written)))),
+            IntentState::Pending
+        );
         let committed = merged(&[written.clone(), mark.clone()]);
         let (intent_of_row, state_of_row) = stored(committed, 1).unwrap().unwrap();
         assert_eq!((intent_of_row, state_of_row), (intent(), IntentState::Committed));
