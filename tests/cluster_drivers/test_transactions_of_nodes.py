@@ -3,11 +3,13 @@
 import random
 import threading
 
-import helenus
 import pytest
 from cassandra import OperationTimedOut, Unavailable, WriteTimeout
 from cassandra.cluster import NoHostAvailable
 from cassandra.policies import WhiteListRoundRobinPolicy
+
+import helenus
+from tool import done
 
 pytestmark = pytest.mark.process
 
@@ -85,9 +87,9 @@ def test_partitions_of_several_owners_change_together(sessions):
         answer = transfer(session, a, b, 10)
         assert [answer[0], answer[1]] == values_before(before, sessions.index(session))
         # Every node sees both rows after the transfer, as soon as it is acknowledged.
-        done = sessions.index(session) + 1
+        count = sessions.index(session) + 1
         for other in sessions:
-            assert values(other, a, b) == [before[0] - 10 * done, before[1] + 10 * done]
+            assert values(other, a, b) == [before[0] - 10 * count, before[1] + 10 * count]
 
 
 def values_before(first, transfers):
@@ -149,6 +151,39 @@ def test_nodes_lose_no_addition(sessions):
     assert values(sessions[0], a, b) == [before[0] + added, before[1] + added]
 
 
+def test_snapshots_contain_whole_transfers(cluster, sessions):
+    """Transfers go on between all nodes while snapshots of all nodes are taken."""
+    keys = of_several_owners(sessions[0])
+    total = sessions[0].execute("SELECT sum(v) FROM x.t").one()[0]
+    is_over = threading.Event()
+    done_count, problems = [], []
+
+    def work(session, seed):
+        choices = random.Random(seed)
+        while not is_over.is_set():
+            try:
+                a, b = choices.sample(keys, 2)
+                transfer(session, a, b, choices.randint(1, 20))
+                done_count.append(1)
+            except (OperationTimedOut, WriteTimeout):
+                # All of them contend for the same rows, on a busy machine.
+                pass
+            except Exception as error:
+                problems.append(repr(error))
+
+    threads = [threading.Thread(target=work, args=(session, seed)) for seed, session in enumerate(sessions * 2)]
+    [thread.start() for thread in threads]
+    for number in range(5):
+        before = len(done_count)
+        done(cluster.nodes[number % 3], "snapshot", "-t", f"s{number}", "x")
+        helenus.wait_until(lambda: len(done_count) > before + 10, 60, "transfers beside snapshots")
+    is_over.set()
+    [thread.join() for thread in threads]
+    assert problems == []
+    for number, session in enumerate([*sessions, *sessions[:2]]):
+        assert session.execute(f"SELECT sum(v) FROM x.t AS OF SNAPSHOT s{number}").one()[0] == total
+
+
 def test_a_killed_owner_leaves_no_part_of_a_transfer(cluster, sessions):
     """Transfers go on between all nodes while one of them is killed. The sum stays the same, at all times and in the end. Run last."""
     keys = sorted({*of_several_owners(sessions[0]), *range(10)})
@@ -157,7 +192,7 @@ def test_a_killed_owner_leaves_no_part_of_a_transfer(cluster, sessions):
     read_all = f"BEGIN TRANSACTION SELECT v FROM x.t WHERE k IN ({names}); COMMIT TRANSACTION"
     failed = (OperationTimedOut, Unavailable, WriteTimeout, NoHostAvailable)
     is_over = threading.Event()
-    done, sums, problems = [], [], []
+    completed, sums, problems = [], [], []
 
     def work(session, seed):
         choices = random.Random(seed)
@@ -166,7 +201,7 @@ def test_a_killed_owner_leaves_no_part_of_a_transfer(cluster, sessions):
                 a, b = choices.sample(keys, 2)
                 transfer(session, a, b, choices.randint(1, 20))
                 sums.append(sum(row.v for row in session.execute(read_all)))
-                done.append((a, b))
+                completed.append((a, b))
             except failed:
                 pass
             except Exception as error:
@@ -174,10 +209,10 @@ def test_a_killed_owner_leaves_no_part_of_a_transfer(cluster, sessions):
 
     threads = [threading.Thread(target=work, args=(session, seed)) for seed, session in enumerate(sessions[:2] * 2)]
     [thread.start() for thread in threads]
-    helenus.wait_until(lambda: len(done) > 20, 60, "transfers")
+    helenus.wait_until(lambda: len(completed) > 20, 60, "transfers")
     cluster.nodes[2].kill()
-    before = len(done)
-    helenus.wait_until(lambda: len(done) > before + 50, 120, "transfers after a node was killed")
+    before = len(completed)
+    helenus.wait_until(lambda: len(completed) > before + 50, 120, "transfers after a node was killed")
     is_over.set()
     [thread.join() for thread in threads]
     assert problems == []

@@ -17,6 +17,7 @@ use crate::execution::sampling::record_contention;
 use crate::execution::transaction::{BoundTransaction, Ran, Transaction};
 use crate::execution::writes::WriteSet;
 use crate::failure::ExecutionError;
+use crate::limits::scope;
 use crate::response::Response;
 use crate::storage::ExecutionContext;
 use crate::storage::undecided::Intent;
@@ -58,15 +59,26 @@ pub(in crate::execution::transaction) async fn execute(
 ) -> Result<(Response, bool), ExecutionError> {
     let context = transaction.context;
     let deadline = context.deadline();
-    let mut spread = SpreadTransaction {
-        context,
-        cluster,
-        id: Uuid::new_v4(),
-        owned,
-        locked: Vec::new(),
-        deadline,
+    let (spread, newest_us) = loop {
+        let mut spread = SpreadTransaction {
+            context,
+            cluster,
+            id: Uuid::new_v4(),
+            owned,
+            locked: Vec::new(),
+            deadline,
+        };
+        match spread.lock(&bound).await {
+            Ok(newest_us) => break (spread, newest_us),
+            // Another transaction has had the locks for too long. Those at other owners are released before the next try.
+            Err(ExecutionError::Failed(CqlError::WriteTimeout { .. })) if Instant::now() < deadline => {
+                spread.end(false, false).await;
+                spread.locked.clear();
+                scope::checkpoint().await?;
+            }
+            Err(error) => return Err(error),
+        }
     };
-    let newest_us = spread.lock(&bound).await?;
     // All timestamps of the owners are earlier than the next one of this node.
     context.writing.timestamps.raise(newest_us);
     let Ran {
