@@ -177,3 +177,22 @@ fn frames_against_the_protocol_are_errors() {
     request.header.kind = Kind::Get;
     assert!(pending.settle(request).is_err(), "a request");
 }
+
+#[test]
+fn an_older_node_gets_no_request_that_it_does_not_know() {
+    let mut pending = PendingRequests::new(Arc::default());
+    pending.is_running = true;
+    pending.protocol = 7;
+    let (sender, mut receiver) = oneshot::channel();
+    pending.begin(NewRequest {
+        kind: Kind::Transact,
+        body: BytesMut::new(),
+        sink: Sink::Answer(sender),
+        deadline: within(1000),
+        is_left: Arc::default(),
+    });
+    let (known, _answer) = begin(&mut pending, within(1000));
+    assert_eq!(sent(&mut pending), [(Kind::Get, known)]);
+    let refused = receiver.try_recv().unwrap();
+    assert!(matches!(refused, Err(CallError::Refused(_))), "{refused:?}");
+}

@@ -85,7 +85,7 @@ impl Caller {
         let mut greeting = [0; 32];
         socket.read_exact(&mut greeting).await.unwrap();
         assert!(
-            greeting.starts_with(b"HELENUS\x01\x07\0\0\0\x07\0\0\0"),
+            greeting.starts_with(b"HELENUS\x01\x07\0\0\0\x08\0\0\0"),
             "{greeting:?}"
         );
         Caller { socket, greeting }

@@ -63,7 +63,7 @@ async fn callers_are_accepted_only_by_their_true_claim() {
         assert_eq!(code, NOT_MEMBER, "{id}");
         assert!(text.contains(words), "{id}: {text}");
     }
-    for protocol in [0, 6, 8] {
+    for protocol in [0, 6, 9] {
         let claim = Claim {
             protocol,
             ..Claim::true_one()
