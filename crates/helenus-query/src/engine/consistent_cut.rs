@@ -8,7 +8,8 @@
 //! by no node. In both cases the whole cut is tried again.
 //!
 //! A batch over several tablets consists of several records, so that the cut may contain only a part of it. The cut also contains the
-//! batch's entry in the batch log, from which the batch is completed ([`Store::complete_cut`]).
+//! batch's entry in the batch log, from which the batch is completed ([`Store::complete_cut`]). The intents of transactions of several nodes
+//! are in the cut too, and complete them in the same way.
 //!
 //! [`Store::complete_cut`]: helenus_tablet::Store::complete_cut
 

@@ -40,6 +40,11 @@ use crate::storage::writes::failed;
 /// over.
 const OPENING_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Maximum number of tries to read the undecided transactions of a tablet, and the pause between two of them. The store may refuse requests
+/// for a moment, and to open the tablet once more would cost more.
+const LOAD_TRIES: u32 = 40;
+const LOAD_PAUSE: Duration = Duration::from_millis(250);
+
 /// Returns the masked plan if the requesting node has found that its client may not see masked values.
 fn as_asked(planned: Arc<Planned>, masks: bool) -> Arc<Planned> {
     match (masks, &planned.masked) {
@@ -324,9 +329,18 @@ impl Engine {
         self.context.store.prepare_tablets(Box::new(move |tablet| {
             let (context, runtime) = (context.clone(), runtime.clone());
             Box::pin(async move {
-                let context = context.upgrade().ok_or(StoreError::Closed)?;
-                let loaded = spread::load(&context, &tablet, &runtime).await;
-                loaded.map_err(|error| StoreError::Unavailable(error.to_string()))
+                let mut tries = 0;
+                loop {
+                    let context = context.upgrade().ok_or(StoreError::Closed)?;
+                    tries += 1;
+                    match spread::load(&context, &tablet, &runtime).await {
+                        Ok(()) => return Ok(()),
+                        Err(error) if tries >= LOAD_TRIES => {
+                            return Err(StoreError::Unavailable(error.to_string()));
+                        }
+                        Err(_) => tokio::time::sleep(LOAD_PAUSE).await,
+                    }
+                }
             })
         }));
     }

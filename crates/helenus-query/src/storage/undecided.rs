@@ -135,7 +135,7 @@ pub(crate) struct CommittedIntent {
     pub transaction: Uuid,
     pub token: i64,
     pub participants: Arc<[i64]>,
-    pub since: Instant,
+    pub timestamp_us: i64,
 }
 
 #[derive(Default)]
@@ -303,14 +303,14 @@ impl UndecidedTransactions {
         !state.committed.is_empty() && !std::mem::replace(&mut state.is_forgetting, true)
     }
 
-    /// Takes the committed intents that are older than `age`. `None` if there are no committed intents at all, which ends the task.
-    pub fn take_committed(&self, age: Duration) -> Option<Vec<CommittedIntent>> {
+    /// Takes the committed intents of transactions up to this timestamp. `None` if there are no committed intents at all, which ends the task.
+    pub fn take_committed(&self, until_us: i64) -> Option<Vec<CommittedIntent>> {
         let mut state = self.state.lock();
         if state.committed.is_empty() {
             state.is_forgetting = false;
             return None;
         }
-        let is_old = |intent: &mut CommittedIntent| intent.since.elapsed() >= age;
+        let is_old = |intent: &mut CommittedIntent| intent.timestamp_us <= until_us;
         Some(state.committed.extract_if(.., is_old).collect())
     }
 

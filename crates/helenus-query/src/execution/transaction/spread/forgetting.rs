@@ -14,9 +14,9 @@ use crate::storage::ExecutionContext;
 use crate::storage::undecided::CommittedIntent;
 use crate::storage::writes::write_ops;
 
-/// Minimum age of intents that are removed. Longer than clocks differ, so that a read as of an earlier time finds a committed intent wherever
+/// Minimum age of intents that are removed, in microseconds. Longer than clocks differ, so that a read as of an earlier time finds a committed intent wherever
 /// it finds another one of the transaction pending.
-const KEPT: Duration = Duration::from_secs(10);
+const KEPT_US: i64 = 10_000_000;
 /// Interval of removal.
 const INTERVAL: Duration = Duration::from_secs(5);
 
@@ -28,7 +28,8 @@ pub(super) fn begin(runtime: &Handle, context: &Arc<ExecutionContext>, cluster: 
 async fn run(context: Arc<ExecutionContext>, cluster: Arc<dyn Cluster>) {
     loop {
         tokio::time::sleep(INTERVAL).await;
-        let Some(mut committed) = context.writing.undecided.take_committed(KEPT) else {
+        let until_us = context.clock.now_us() - KEPT_US;
+        let Some(mut committed) = context.writing.undecided.take_committed(until_us) else {
             return;
         };
         // The next owner of a tablet finds its intents.
@@ -76,6 +77,11 @@ async fn forget(
         ));
         gone.push(intent);
     }
+    tracing::debug!(
+        removed = gone.len(),
+        kept = kept.len(),
+        "committed intents are removed"
+    );
     if let Err(error) = write_ops(context, cluster, removals, false, context.deadline()).await {
         tracing::debug!(%error, "committed intents are removed later");
         kept.extend(gone);

@@ -50,7 +50,7 @@ pub(crate) async fn load(
     let (mut undecided, mut committed) = (Vec::new(), Vec::new());
     while let Some((_, packed)) = scan.next().await.map_err(store_error)? {
         match intents::stored(packed, now_s)? {
-            Some((intent, IntentState::Committed)) => committed.push(committed_now(&intent)),
+            Some((intent, IntentState::Committed)) => committed.push(committed_of(&intent)),
             Some((intent, _)) => {
                 context.writing.timestamps.raise(intent.timestamp_us);
                 undecided.push(UndecidedIntent::new(intent, Progress::Pending));
@@ -80,12 +80,12 @@ pub(crate) async fn load(
     Ok(())
 }
 
-fn committed_now(intent: &Intent) -> CommittedIntent {
+fn committed_of(intent: &Intent) -> CommittedIntent {
     CommittedIntent {
         transaction: intent.transaction,
         token: intent.token,
         participants: intent.participants.clone(),
-        since: Instant::now(),
+        timestamp_us: intent.timestamp_us,
     }
 }
 
@@ -158,7 +158,7 @@ async fn commit(
     writes.marks = vec![intents::mark_of(intent)];
     apply_here(context, cluster, writes).await?;
     context.writing.undecided.end(undecided);
-    if context.writing.undecided.add_committed(committed_now(intent)) {
+    if context.writing.undecided.add_committed(committed_of(intent)) {
         forgetting::begin(&Handle::current(), context, cluster);
     }
     Ok(())
