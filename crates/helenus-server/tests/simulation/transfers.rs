@@ -370,6 +370,8 @@ pub fn run(scenario: Scenario, seed: u64) -> Result<Report, String> {
     (0..NODES).for_each(|node| world.start(node));
     // Statements that were sent before may take effect until then.
     world.run_for(Duration::from_secs(30));
+    // A node that was stopping until now is started too.
+    (0..NODES).for_each(|node| world.start(node));
     let mut notes: BTreeMap<u64, BTreeMap<u64, u64>> = BTreeMap::new();
     let mut sum = 0;
     for k in 1..=ACCOUNTS {
