@@ -120,11 +120,15 @@ pub trait TabletHost: Send + Sync {
     async fn abandon(&self, tablet: TabletId);
 
     /// Splits an open tablet in two: flushes it, stops serving it, and creates the children, durably. They are opened later by
-    /// [`TabletHost::open`]. After an error the parent is open as before, and parts of the children stay until [`TabletHost::remove`].
+    /// [`TabletHost::open`]. After an error the parent is open as before, unless it could not be opened again ([`TabletHost::is_open`]). Parts
+    /// of the children stay until [`TabletHost::remove`].
     async fn split(&self, parent: TabletId, children: [TabletSpec; 2]) -> Result<(), HostError>;
 
     /// Merges open neighbours, in token order, into one tablet. Otherwise like [`TabletHost::split`].
     async fn merge(&self, parents: &[TabletId], child: TabletSpec) -> Result<(), HostError>;
+
+    /// Returns true if the tablet is open.
+    fn is_open(&self, tablet: TabletId) -> bool;
 
     /// Returns the tablets of which the store has any data.
     async fn stored(&self) -> Result<Vec<TabletId>, HostError>;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::AgentContext;
-use super::tablet_tasks::{TabletCommand, TabletTaskEvent};
+use super::tablet_tasks::{Reshaped, TabletCommand, TabletTaskEvent};
 use crate::document::ClusterDocument;
 use crate::environment::Removal;
 use crate::error::HostError;
@@ -177,12 +177,7 @@ impl LocalTablets {
             TabletTaskEvent::Abandoned(tablet) => {
                 self.states.remove(&tablet);
             }
-            TabletTaskEvent::Reshaped(parents, child, result) => {
-                if let Err(error) = &result {
-                    tracing::warn!(%child, %error, "a split or merge did not succeed: it is undone");
-                }
-                self.reshaping_ended(&parents, child, result.is_ok());
-            }
+            TabletTaskEvent::Reshaped(reshaped) => self.reshaping_ended(&reshaped),
             TabletTaskEvent::Stored(stored) => self.found(stored),
             TabletTaskEvent::Removed(tablet, result) => {
                 self.removing.remove(&tablet);
@@ -225,17 +220,24 @@ impl LocalTablets {
         self.states.insert(tablet, state);
     }
 
-    /// Records the end of a split or merge. The parents of a failed attempt are open as before, unless they were lost meanwhile.
-    fn reshaping_ended(&mut self, parents: &[(TabletId, Epoch)], child: TabletId, done: bool) {
-        for (parent, epoch) in parents {
-            let state = match done {
+    /// Records the end of a split or merge. The parents of a failed attempt are open as before, unless they were lost meanwhile or could not
+    /// be opened again.
+    fn reshaping_ended(&mut self, reshaped: &Reshaped) {
+        let child = reshaped.child;
+        if let Err(error) = &reshaped.result {
+            tracing::warn!(%child, %error, "a split or merge did not succeed: it is undone");
+        }
+        let is_done = reshaped.result.is_ok();
+        for (parent, epoch) in &reshaped.parents {
+            let is_lost = self.lost.remove(parent) || reshaped.closed.contains(parent);
+            let state = match is_done {
                 true => LocalTabletState::Reshaped { child },
-                false if self.lost.remove(parent) => self.waiting(),
+                false if is_lost => self.waiting(),
                 false => LocalTabletState::Open { epoch: *epoch },
             };
             self.states.insert(*parent, state);
         }
-        self.reshaped.insert(child, done);
+        self.reshaped.insert(child, is_done);
     }
 
     /// Records that the host found the tablet fenced and closed it. Returns true if that was not known.

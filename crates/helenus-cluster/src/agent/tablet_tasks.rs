@@ -42,13 +42,24 @@ pub(super) enum TabletCommand {
     FindOrphans,
 }
 
+/// The end of a split or merge.
+#[derive(Debug)]
+pub(super) struct Reshaped {
+    /// The parents, with the epochs at which they were open.
+    pub parents: Vec<(TabletId, Epoch)>,
+    /// The first child.
+    pub child: TabletId,
+    pub result: Result<(), HostError>,
+    /// Parents that are closed although the attempt failed, because they could not be opened again.
+    pub closed: Vec<TabletId>,
+}
+
 #[derive(Debug)]
 pub(super) enum TabletTaskEvent {
     Opened(TabletId, Result<(), HostError>),
     Closed(TabletId),
     Abandoned(TabletId),
-    /// The parents, with the epochs at which they were open, and the first child.
-    Reshaped(Vec<(TabletId, Epoch)>, TabletId, Result<(), HostError>),
+    Reshaped(Reshaped),
     Removed(TabletId, Result<Removal, HostError>),
     /// The tablets of which the store has any data.
     Stored(Result<Vec<TabletId>, HostError>),
@@ -102,7 +113,7 @@ impl TabletTaskRunner {
         match event {
             TabletTaskEvent::Opened(_, Ok(())) => count(&counters.opened),
             TabletTaskEvent::Closed(_) => count(&counters.closed),
-            TabletTaskEvent::Reshaped(_, _, Ok(())) => count(&counters.reshaped),
+            TabletTaskEvent::Reshaped(Reshaped { result: Ok(()), .. }) => count(&counters.reshaped),
             TabletTaskEvent::Opened(..) | TabletTaskEvent::Reshaped(..) | TabletTaskEvent::Abandoned(_) => {}
             TabletTaskEvent::Removed(..) | TabletTaskEvent::Stored(_) => {}
         }
@@ -137,7 +148,16 @@ impl TabletTaskRunner {
                     [left, right] => host.split(ids[0], [left, right]).await,
                     _ => Err(HostError::Unsupported("a tablet is split in two".into())),
                 };
-                TabletTaskEvent::Reshaped(parents, children[0].id, result)
+                let closed = match result {
+                    Ok(()) => Vec::new(),
+                    Err(_) => ids.into_iter().filter(|parent| !host.is_open(*parent)).collect(),
+                };
+                TabletTaskEvent::Reshaped(Reshaped {
+                    parents,
+                    child: children[0].id,
+                    result,
+                    closed,
+                })
             })),
             TabletCommand::Close { tablet } => {
                 self.running.push(Box::pin(close(self.context.clone(), tablet)))

@@ -403,6 +403,8 @@ impl Host {
         for parent in parents {
             match result {
                 Ok(()) => drop(self.open_tablets().remove(parent)),
+                // The store did not answer when the parent was opened again.
+                Err(_) if self.sim.chance(30) => drop(self.open_tablets().remove(parent)),
                 Err(_) => self.resume(*parent),
             }
         }
@@ -482,6 +484,10 @@ impl TabletHost for Host {
 
     async fn merge(&self, parents: &[TabletId], child: TabletSpec) -> Result<(), HostError> {
         self.reshape(parents, &[child]).await
+    }
+
+    fn is_open(&self, tablet: TabletId) -> bool {
+        self.open_tablets().contains_key(&tablet)
     }
 
     async fn stored(&self) -> Result<Vec<TabletId>, HostError> {

@@ -109,6 +109,11 @@ impl TabletHost for StoreHost {
         store.merge_tablets(&parents, child).await.map_err(failed)
     }
 
+    fn is_open(&self, tablet: TabletId) -> bool {
+        let tablets = self.engine.store().tablets();
+        tablets.iter().any(|open| open.id() == tablet.0)
+    }
+
     async fn stored(&self) -> Result<Vec<TabletId>, HostError> {
         let stored = self.engine.store().stored_tablets().await.map_err(failed)?;
         Ok(stored.into_iter().map(TabletId).collect())
