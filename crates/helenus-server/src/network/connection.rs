@@ -1,4 +1,4 @@
-//! A connection between two nodes.
+//! A connection between two nodes, or between a client and a node.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,6 +13,23 @@ use super::ByteStream;
 pub enum Connection {
     Tcp(TcpStream),
     Other(Box<dyn ByteStream>),
+}
+
+impl Connection {
+    /// Waits for the first byte, and leaves it to the next read.
+    ///
+    /// # Errors
+    /// The connection has ended, or is not TCP.
+    pub(crate) async fn peek(&mut self) -> io::Result<u8> {
+        let Connection::Tcp(stream) = self else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let mut first = [0];
+        match stream.peek(&mut first).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(first[0]),
+        }
+    }
 }
 
 impl AsyncRead for Connection {

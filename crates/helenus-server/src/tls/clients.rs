@@ -17,12 +17,12 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::expiry::Expiry;
+use crate::network::Connection;
 
 /// Paths of the certificates, as PEM files, and the clients that are accepted (Cassandra's `client_encryption_options`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,17 +151,15 @@ impl ClientTls {
     ///
     /// # Errors
     /// The TLS handshake fails, or the client does not use TLS although it must.
-    pub(crate) async fn accept(&self, socket: TcpStream) -> io::Result<Stream> {
-        let mut first = [0];
-        socket.peek(&mut first).await?;
-        match first {
-            [HANDSHAKE] => {
+    pub(crate) async fn accept(&self, mut socket: Connection) -> io::Result<Stream> {
+        match socket.peek().await? {
+            HANDSHAKE => {
                 let acceptor = self.acceptor.read().clone();
                 let stream = acceptor.accept(socket).await?;
                 Ok(Stream::Encrypted(Box::new(stream)))
             }
             _ if self.files.is_optional => Ok(Stream::Plain(socket)),
-            [version] => {
+            version => {
                 require_encryption(socket, version).await;
                 Err(io::Error::other("the client did not start a TLS handshake"))
             }
@@ -173,7 +171,7 @@ impl ClientTls {
 const HANDSHAKE: u8 = 0x16;
 
 /// Sends an error to a client that speaks unencrypted CQL. Without it, the client would not learn why the connection closes.
-async fn require_encryption(mut socket: TcpStream, version: u8) {
+async fn require_encryption(mut socket: Connection, version: u8) {
     let Some(version) = ProtocolVersion::from_number(version & 0x7f) else {
         return;
     };
@@ -205,8 +203,8 @@ fn roots(path: &Path) -> Result<RootCertStore, String> {
 
 /// A client's byte stream.
 pub(crate) enum Stream {
-    Plain(TcpStream),
-    Encrypted(Box<TlsStream<TcpStream>>),
+    Plain(Connection),
+    Encrypted(Box<TlsStream<Connection>>),
 }
 
 impl Stream {

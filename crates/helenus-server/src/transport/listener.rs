@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use helenus_cql::frame::response::Event;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, broadcast, watch};
 use tokio::task::JoinHandle;
 
@@ -18,6 +17,7 @@ use super::events::EventBroadcaster;
 use super::server_state::{ServerState, Stopping};
 use crate::logs::slow::{KeptRequest, SlowLog};
 use crate::metrics::Metrics;
+use crate::network::{self, Listener, Network, Tcp};
 use crate::threads::long_requests::LongRequestPool;
 use crate::tls::Stream;
 
@@ -77,8 +77,20 @@ impl Server {
     /// # Errors
     /// The address cannot be bound, or no threads can be started.
     pub async fn start<B: Backend>(config: ServerConfig, backend: B) -> io::Result<Server> {
-        let listener = TcpListener::bind(config.listen).await?;
-        let address = listener.local_addr()?;
+        Server::start_on(Arc::new(Tcp), config, backend).await
+    }
+
+    /// Binds the address on a network and begins to accept connections.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or no threads can be started.
+    pub async fn start_on<B: Backend>(
+        network: Arc<dyn Network>,
+        config: ServerConfig,
+        backend: B,
+    ) -> io::Result<Server> {
+        let listener = network.listen(config.listen).await?;
+        let address = listener.address()?;
         let shutdown_timeout = config.shutdown_timeout;
         let events = Arc::new(EventBroadcaster::default());
         let changes = backend.schema_changes();
@@ -99,6 +111,7 @@ impl Server {
             move |listener| Listening::begin(listener, server.clone(), connections.clone())
         };
         let transport = Transport {
+            network,
             address,
             is_enabled: Arc::new(AtomicBool::new(true)),
             listening: Arc::new(Mutex::new(Some(begin(listener)))),
@@ -178,11 +191,12 @@ impl Server {
 /// A switch for a server's port (Cassandra's `nodetool enablebinary`, `disablebinary`, `statusbinary`).
 #[derive(Clone)]
 pub struct Transport {
+    network: Arc<dyn Network>,
     address: SocketAddr,
     is_enabled: Arc<AtomicBool>,
     /// `None` while the transport is disabled, and after the server has stopped.
     listening: Arc<Mutex<Option<Listening>>>,
-    begin: Arc<dyn Fn(TcpListener) -> Listening + Send + Sync>,
+    begin: Arc<dyn Fn(Box<dyn Listener>) -> Listening + Send + Sync>,
 }
 
 impl Transport {
@@ -198,7 +212,7 @@ impl Transport {
     pub async fn enable(&self) -> io::Result<()> {
         let mut listening = self.listening.lock().await;
         if listening.is_none() {
-            *listening = Some((self.begin)(TcpListener::bind(self.address).await?));
+            *listening = Some((self.begin)(self.network.listen(self.address).await?));
             self.is_enabled.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -226,7 +240,7 @@ struct Listening {
 
 impl Listening {
     fn begin<B: Backend>(
-        listener: TcpListener,
+        listener: Box<dyn Listener>,
         server: Arc<ServerState<B>>,
         connections: Arc<AtomicUsize>,
     ) -> Listening {
@@ -278,7 +292,7 @@ impl Drop for Counted {
 }
 
 async fn accept<B: Backend>(
-    listener: TcpListener,
+    mut listener: Box<dyn Listener>,
     server: Arc<ServerState<B>>,
     connections: Arc<AtomicUsize>,
     mut stopped: watch::Receiver<Stopping>,
@@ -301,7 +315,7 @@ async fn accept<B: Backend>(
 }
 
 fn begin<B: Backend>(
-    socket: TcpStream,
+    socket: network::Connection,
     peer: SocketAddr,
     server: &Arc<ServerState<B>>,
     connections: &Arc<AtomicUsize>,
@@ -321,7 +335,6 @@ fn begin<B: Backend>(
         return;
     }
     server.metrics.connections(count);
-    let _ = socket.set_nodelay(true);
     let (server, stopped) = (server.clone(), stopped.clone());
     tokio::spawn(async move {
         let login_deadline = Instant::now() + server.config.startup_timeout;
@@ -342,7 +355,7 @@ fn begin<B: Backend>(
 
 /// Returns the client's stream, encrypted if TLS is configured and the client uses it.
 async fn encrypted<B: Backend>(
-    socket: TcpStream,
+    socket: network::Connection,
     deadline: Instant,
     server: &ServerState<B>,
 ) -> io::Result<Stream> {

@@ -1,60 +1,32 @@
-//! Clients that read and write registers through random nodes, and record the answers.
+//! Clients that run statements through nodes, over connections of the native protocol.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use helenus_cql::error::CqlError;
-use helenus_query::request::{ClientState, QueryParameters};
-use helenus_query::response::{Outcome, Response};
+use helenus_cql::frame::Response;
+use helenus_cql::frame::response::{QueryResult, Rows};
 
 use crate::dice::Dice;
-use crate::machine;
-use crate::register::{ABSENT, Call, Operation};
-use crate::world::{Entrances, World};
+use crate::native_client::NativeClient;
+use crate::network::SimulatedNetwork;
+use crate::node::native_address;
+use crate::world::World;
 
 /// Time after which a client gives up waiting for an answer.
 const PATIENCE: Duration = Duration::from_secs(12);
-/// Number of registers that are in use at a time.
-const SLOTS: usize = 8;
-/// Operations on a register, and those without an answer, after which another one takes its place. So each history can be checked.
-const OPERATIONS: usize = 60;
-const UNANSWERED: usize = 6;
+/// Pause before a statement that must succeed is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A register in use.
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    key: u64,
-    operations: usize,
-    unanswered: usize,
-    /// A value that was there lately.
-    recent: u64,
-}
-
-#[derive(Default)]
-struct State {
-    slots: Vec<Slot>,
-    last_key: u64,
-    last_value: u64,
-    operations: Vec<Operation>,
-    errors: u64,
-}
-
-impl State {
-    fn begin_slot(&mut self, slot: usize) {
-        self.last_key += 1;
-        self.slots[slot] = Slot {
-            key: self.last_key,
-            ..Slot::default()
-        };
-    }
-}
-
-/// The clients, and the answers that they have got.
+/// Clients of all nodes. They share the connections that no request uses.
 #[derive(Clone)]
 pub struct Clients {
-    entrances: Entrances,
-    dice: Dice,
-    state: Arc<Mutex<State>>,
+    pub dice: Dice,
+    network: SimulatedNetwork,
+    /// Idle connections by node.
+    idle: Arc<Vec<Mutex<Vec<NativeClient>>>>,
 }
 
 /// Reason for which a statement has no result.
@@ -65,188 +37,81 @@ pub enum Failure {
     Unknown(String),
 }
 
+/// A page of rows, with the values as CQL literals, and the state from which the next page is read. `None` after the last page.
+pub type Page = (Vec<Vec<String>>, Option<Bytes>);
+
 impl Clients {
     pub fn new(world: &World) -> Clients {
-        let mut state = State {
-            slots: vec![Slot::default(); SLOTS],
-            ..State::default()
-        };
-        (0..SLOTS).for_each(|slot| state.begin_slot(slot));
         Clients {
-            entrances: world.entrances.clone(),
             dice: world.dice.clone(),
-            state: Arc::new(Mutex::new(state)),
+            network: world.network.clone(),
+            idle: Arc::new((0..world.node_count()).map(|_| Mutex::default()).collect()),
         }
     }
 
-    pub fn dice(&self) -> &Dice {
-        &self.dice
+    pub fn node_count(&self) -> usize {
+        self.idle.len()
     }
 
-    /// Runs a statement through a node, and returns its rows as text.
+    /// Returns the number of a random node.
+    pub fn any_node(&self) -> usize {
+        self.dice.range(0..self.node_count() as u64) as usize
+    }
+
+    /// Runs a statement through a node, and returns the values of all rows as one text.
     pub async fn run(&self, node: usize, text: &str) -> Result<String, Failure> {
-        let entrance = self.entrances.lock().unwrap()[node].clone();
-        let Some((runtime, started)) = entrance else {
-            return Err(Failure::NotDone("no node there".to_owned()));
+        let (rows, _) = self.page(node, text, None).await?;
+        Ok(rows.concat().join(", "))
+    }
+
+    /// Runs a statement through a node. `page` has the maximum rows and the state of the page before.
+    pub async fn page(
+        &self,
+        node: usize,
+        text: &str,
+        page: Option<(i32, Option<Bytes>)>,
+    ) -> Result<Page, Failure> {
+        let idle = self.idle[node].lock().unwrap().pop();
+        let mut client = match idle {
+            Some(client) => client,
+            None => self.connect(node).await?,
         };
-        let statement = text.to_owned();
-        let running = runtime.spawn(async move {
-            let client = ClientState::default();
-            started
-                .engine
-                .query(&client, &statement, &QueryParameters::default())
-                .await
-        });
-        match tokio::time::timeout(PATIENCE, running).await {
-            Ok(Ok(Ok(outcome))) => Ok(shown(&outcome)),
-            Ok(Ok(Err(error))) => Err(failure(&error)),
-            Ok(Err(_)) => Err(Failure::Unknown("the node was killed".to_owned())),
+        match tokio::time::timeout(PATIENCE, client.query(text, page)).await {
+            Ok(Ok(response)) => {
+                self.idle[node].lock().unwrap().push(client);
+                shown(response)
+            }
+            Ok(Err(error)) => Err(Failure::Unknown(format!("the connection ended: {error}"))),
             Err(_) => Err(Failure::Unknown("no answer".to_owned())),
         }
     }
 
-    /// Runs one client until that time.
-    pub async fn run_client(self, until: Duration) {
-        while machine::elapsed() < until {
-            tokio::time::sleep(self.dice.millis(1..60)).await;
-            let slot = self.dice.range(0..SLOTS as u64) as usize;
-            let node = self.dice.range(0..self.entrances.lock().unwrap().len() as u64) as usize;
-            let call = self.choose(slot);
-            self.operate(slot, node, call).await;
+    async fn connect(&self, node: usize) -> Result<NativeClient, Failure> {
+        let address: SocketAddr = native_address(node);
+        let connecting = NativeClient::connect(&self.network, address);
+        match tokio::time::timeout(PATIENCE, connecting).await {
+            Ok(Ok(client)) => Ok(client),
+            Ok(Err(error)) => Err(Failure::NotDone(format!("no connection: {error}"))),
+            Err(_) => Err(Failure::NotDone("no connection in time".to_owned())),
         }
     }
 
-    fn choose(&self, slot: usize) -> Call {
-        let mut state = self.state.lock().unwrap();
-        state.last_value += 1;
-        let new = state.last_value;
-        let expected = state.slots[slot].recent;
-        match self.dice.range(0..10) {
-            0..5 => Call::Read(ABSENT),
-            5..8 => Call::Write(new),
-            _ => Call::Swap {
-                expected,
-                new,
-                found: None,
-            },
-        }
-    }
-
-    async fn operate(&self, slot: usize, node: usize, call: Call) {
-        let (key, begin) = (self.state.lock().unwrap().slots[slot].key, machine::elapsed());
-        let text = match call {
-            Call::Read(_) => format!("SELECT v FROM ks.r WHERE k = {key}"),
-            Call::Write(new) => format!("INSERT INTO ks.r (k, v) VALUES ({key}, {new})"),
-            Call::Swap {
-                expected: ABSENT,
-                new,
-                ..
-            } => format!("INSERT INTO ks.r (k, v) VALUES ({key}, {new}) IF NOT EXISTS"),
-            Call::Swap { expected, new, .. } => {
-                format!("UPDATE ks.r SET v = {new} WHERE k = {key} IF v = {expected}")
-            }
-        };
-        let result = self.run(node, &text).await;
-        let end = machine::elapsed();
-        let shown = match &result {
-            Ok(rows) => format!("\"{rows}\""),
-            Err(Failure::NotDone(error)) => format!("not done: {error}"),
-            Err(Failure::Unknown(error)) => format!("unknown: {error}"),
-        };
-        tracing::debug!(node, text, begin_ms = begin.as_millis(), shown, "operation");
-        let operation = match result {
-            Ok(rows) => Some(Operation {
-                key,
-                call: answered(call, &rows),
-                begin,
-                end: Some(end),
-            }),
-            // A read without an answer says nothing.
-            Err(Failure::Unknown(_)) if !matches!(call, Call::Read(_)) => Some(Operation {
-                key,
-                call,
-                begin,
-                end: None,
-            }),
-            Err(_) => None,
-        };
-        self.record(slot, operation);
-    }
-
-    fn record(&self, slot: usize, operation: Option<Operation>) {
-        let mut state = self.state.lock().unwrap();
-        let state = &mut *state;
-        let Some(operation) = operation else {
-            state.errors += 1;
-            return;
-        };
-        state.operations.push(operation);
-        let used = &mut state.slots[slot];
-        if used.key != operation.key {
-            return;
-        }
-        used.operations += 1;
-        used.unanswered += usize::from(operation.end.is_none());
-        used.recent = match operation.call {
-            Call::Read(value) | Call::Write(value) => value,
-            Call::Swap { new, found, .. } => found.unwrap_or(new),
-        };
-        if used.operations >= OPERATIONS || used.unanswered >= UNANSWERED {
-            state.begin_slot(slot);
-        }
-    }
-
-    /// Reads a register until it is answered, and records the answer.
-    pub async fn read_at_last(self, key: u64, node: usize) {
+    /// Runs a statement until it succeeds.
+    pub async fn run_at_last(&self, node: usize, text: &str) -> String {
         loop {
-            let begin = machine::elapsed();
-            let text = format!("SELECT v FROM ks.r WHERE k = {key}");
-            if let Ok(rows) = self.run(node, &text).await {
-                let call = answered(Call::Read(ABSENT), &rows);
-                let end = Some(machine::elapsed());
-                let operation = Operation {
-                    key,
-                    call,
-                    begin,
-                    end,
-                };
-                self.state.lock().unwrap().operations.push(operation);
-                return;
+            if let Ok(rows) = self.run(node, text).await {
+                return rows;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
-    }
-
-    /// Returns all registers that were used.
-    pub fn keys(&self) -> std::ops::RangeInclusive<u64> {
-        1..=self.state.lock().unwrap().last_key
-    }
-
-    pub fn operations(&self) -> Vec<Operation> {
-        self.state.lock().unwrap().operations.clone()
-    }
-
-    /// Returns the number of operations that had certainly no effect.
-    pub fn errors(&self) -> u64 {
-        self.state.lock().unwrap().errors
     }
 }
 
-/// Returns the call with its answer.
-fn answered(call: Call, rows: &str) -> Call {
-    match call {
-        Call::Read(_) => Call::Read(rows.parse().unwrap_or(ABSENT)),
-        Call::Swap { expected, new, .. } => {
-            let mut values = rows.split(", ");
-            let is_applied = values.next() == Some("true");
-            let found = values.last().and_then(|value| value.parse().ok());
-            Call::Swap {
-                expected,
-                new,
-                found: (!is_applied).then(|| found.unwrap_or(ABSENT)),
-            }
-        }
-        write => write,
+fn shown(response: Response) -> Result<Page, Failure> {
+    match response {
+        Response::Result(QueryResult::Rows(rows)) => Ok((literals(&rows), rows.page.paging_state)),
+        Response::Error(error) => Err(failure(&error)),
+        _ => Ok((Vec::new(), None)),
     }
 }
 
@@ -261,18 +126,17 @@ fn failure(error: &CqlError) -> Failure {
     }
 }
 
-fn shown(outcome: &Outcome) -> String {
-    let Response::Rows(rows) = &outcome.response else {
-        return String::new();
+fn literals(rows: &Rows) -> Vec<Vec<String>> {
+    let literal = |ty, value: Option<Bytes>| match value {
+        Some(value) => helenus_cql::value::to_cql_literal(ty, &value).unwrap(),
+        None => "null".to_owned(),
     };
-    let mut shown = Vec::new();
-    for row in rows.content.iter() {
-        for (value, column) in row.iter().zip(&rows.metadata.columns) {
-            shown.push(match value {
-                Some(value) => helenus_cql::value::to_cql_literal(&column.ty, value).unwrap(),
-                None => "null".to_owned(),
-            });
-        }
-    }
-    shown.join(", ")
+    let row = |cells: Vec<Option<Bytes>>| {
+        let columns = rows.metadata.columns.iter();
+        columns
+            .zip(cells)
+            .map(|(column, cell)| literal(&column.ty, cell))
+            .collect()
+    };
+    rows.content.iter().map(row).collect()
 }

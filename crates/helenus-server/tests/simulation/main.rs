@@ -2,7 +2,7 @@
 //! network that fail. A seed decides all steps. Each seed runs in a process of its own, so that no state of a former one matters.
 //!
 //! Each scenario is a test. `HELENUS_SIM_SEED=n` runs one seed only. `HELENUS_SIM_SEEDS=n` runs that number of seeds, from `HELENUS_SIM_FIRST` on.
-//! `HELENUS_SIM_TRACE=file` writes the log of the seed, with `HELENUS_SIM_LOG` as its filter.
+//! `HELENUS_SIM_SECONDS` and `HELENUS_SIM_WORKLOADS` make runs smaller. `HELENUS_SIM_TRACE=file` writes the log of the seed, with `HELENUS_SIM_LOG` as its filter.
 #![cfg(target_os = "linux")]
 
 mod bucket;
@@ -10,14 +10,16 @@ mod clients;
 mod defect;
 mod dice;
 mod machine;
+mod native_client;
 mod network;
 mod node;
 mod register;
 mod scenario;
 mod seeds;
 mod serializability;
+mod size;
 mod trace;
-mod transfers;
+mod workload;
 mod world;
 
 use std::io::Write;
@@ -31,20 +33,17 @@ const SEEDS: u64 = 2;
 const DEFECT_SEEDS: u64 = 40;
 
 /// Runs the seeds that the environment names.
-fn check(scenario: &'static str) {
-    let case = Case {
-        scenario,
-        defect: None,
-    };
+fn check(scenario: &str) {
+    let case = Case::of(scenario);
     if let Some(seed) = seeds::number("HELENUS_SIM_SEED") {
-        let ended = seeds::run(case, seed);
+        let ended = seeds::run(&case, seed);
         println!("{}", ended.printed);
         return ended.check();
     }
     let first = seeds::number("HELENUS_SIM_FIRST").unwrap_or(1);
     let count = seeds::number("HELENUS_SIM_SEEDS").unwrap_or(SEEDS);
     let failed = Mutex::new(Vec::new());
-    seeds::run_all(case, first, count, |ended| {
+    seeds::run_all(&case, first, count, |ended| {
         if !ended.is_good {
             println!("{scenario}: seed {} fails", ended.seed);
             failed.lock().unwrap().push(ended);
@@ -62,6 +61,11 @@ fn random_faults() {
 }
 
 #[test]
+fn long_outages() {
+    check("long_outages");
+}
+
+#[test]
 fn pauses_past_the_lease() {
     check("pauses_past_the_lease");
 }
@@ -72,32 +76,19 @@ fn late_requests() {
 }
 
 #[test]
-fn transfers_random_faults() {
-    check("transfers_random_faults");
+fn kills() {
+    check("kills");
 }
 
 #[test]
-fn transfers_late_requests() {
-    check("transfers_late_requests");
-}
-
-#[test]
-fn transfers_kills() {
-    check("transfers_kills");
-}
-
-#[test]
-fn transfers_divided() {
-    check("transfers_divided");
+fn divided() {
+    check("divided");
 }
 
 #[test]
 fn a_seed_takes_the_same_steps_twice() {
-    let case = Case {
-        scenario: "random_faults",
-        defect: None,
-    };
-    let runs = [seeds::run(case, 1), seeds::run(case, 1)];
+    let case = Case::of("random_faults");
+    let runs = [seeds::run(&case, 1), seeds::run(&case, 1)];
     runs.iter().for_each(seeds::Ended::check);
     assert_eq!(runs[0].trace, runs[1].trace);
 }
@@ -106,24 +97,40 @@ fn a_seed_takes_the_same_steps_twice() {
 #[ignore = "takes minutes; run after a change of the simulation"]
 fn built_in_defects_are_found() {
     for (name, _) in defect::ALL {
-        let case = Case {
-            scenario: if name == "lease-clock-stops" {
-                "pauses_past_the_lease"
-            } else {
-                "random_faults"
-            },
-            defect: Some(name),
+        let scenario = match name {
+            "lease-clock-stops" => "pauses_past_the_lease",
+            _ => "random_faults",
         };
-        let found = Mutex::new(None);
-        seeds::run_all(case, 1, DEFECT_SEEDS, |ended| {
-            if !ended.is_good {
-                found.lock().unwrap().get_or_insert(ended.seed);
-            }
-            ended.is_good
-        });
-        let found = found.into_inner().unwrap();
+        let case = Case {
+            defect: Some(name.to_owned()),
+            ..Case::of(scenario)
+        };
+        let found = seeds::first_failure(&case, DEFECT_SEEDS);
         println!("{name}: found by seed {found:?}");
         assert!(found.is_some(), "{name} is not found by {DEFECT_SEEDS} seeds");
+    }
+}
+
+/// Searches for the defect of the environment. `tests/mutants/run.py` starts this.
+#[test]
+#[ignore = "run by tests/mutants/run.py, on a build with defects"]
+fn a_named_defect_is_found() {
+    let Ok(name) = std::env::var("HELENUS_SIM_DEFECT") else {
+        return;
+    };
+    let scenario = std::env::var("HELENUS_SIM_SCENARIO").unwrap();
+    let case = Case {
+        defect: Some(name.clone()),
+        ..Case::of(&scenario)
+    };
+    let count = seeds::number("HELENUS_SIM_SEEDS").unwrap_or(DEFECT_SEEDS);
+    match seeds::first_failure(&case, count) {
+        // A seed that also fails without the defect shows nothing.
+        Some(seed) => {
+            seeds::run(&Case::of(&scenario), seed).check();
+            println!("found by seed {seed}");
+        }
+        None => panic!("{name} is not found by {count} seeds of {scenario}"),
     }
 }
 
@@ -140,14 +147,9 @@ fn one_seed() {
     let file = std::env::var_os("HELENUS_SIM_TRACE");
     let (trace, _recording) = trace::Trace::begin(file.is_some());
     let name = std::env::var("HELENUS_SIM_SCENARIO").unwrap();
-    let named = |of: &[(&str, scenario::Scenario)]| {
-        let found = of.iter().find(|(known, _)| *known == name);
-        found.map(|(_, scenario)| *scenario)
-    };
-    let result = std::panic::catch_unwind(|| match named(&transfers::ALL) {
-        Some(scenario) => transfers::run(scenario, seed),
-        None => scenario::run(named(&scenario::ALL).unwrap(), seed),
-    });
+    let size = size::Size::from_environment();
+    let (_, scenario) = scenario::ALL.iter().find(|(known, _)| *known == name).unwrap();
+    let result = std::panic::catch_unwind(|| scenario::run(*scenario, seed, &size));
     // A thread that a node had started would take steps that do not follow from the seed. The two are this one and its starter.
     assert_eq!(
         std::fs::read_dir("/proc/self/task").unwrap().count(),

@@ -164,7 +164,8 @@ impl Network for SimulatedNetwork {
                 network: self.clone(),
             };
             let (here, other) = (end(back, there), end(there, back));
-            let here_address = SocketAddr::from(([10, 0, 0, from as u8 + 1], 50_000));
+            // Clients, who are outside of all nodes, have the address 10.0.0.0.
+            let here_address = SocketAddr::from(([10, 0, 0, (from as u8).wrapping_add(1)], 50_000));
             port.send((other, here_address))
                 .map_err(|_| io::ErrorKind::ConnectionRefused)?;
             return Ok(Connection::Other(Box::new(here)));

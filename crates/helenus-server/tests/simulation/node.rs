@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use helenus_cluster::{AgentConfig, HostId};
 use helenus_query::engine::{AccessControl, Engine, EngineConfig, Limits, LocalNode};
+use helenus_server::network::Network;
 use helenus_server::node::{ClusterNode, NodeConfig, NodeEnvironment};
+use helenus_server::{Server, ServerConfig};
 use helenus_tablet::{StoreConfig, StoreUrl};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
@@ -20,6 +22,10 @@ use crate::network::SimulatedNetwork;
 pub const STORE: &str = "simulated";
 /// Time that running requests get when a node stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// Memory of each node, from which the limits of its requests follow.
+const MEMORY_BYTES: u64 = 1 << 30;
+/// Time for which clients are served after a node has handed its tablets over.
+const CLIENTS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The clocks of the node whose code runs.
 #[derive(Debug)]
@@ -50,10 +56,15 @@ impl helenus_query::clock::Clock for NodeClock {
 }
 
 /// The parts of a node that has started.
-#[derive(Clone)]
-pub struct Started {
-    pub engine: Arc<Engine>,
-    node: Arc<Mutex<Option<ClusterNode>>>,
+struct Started {
+    engine: Arc<Engine>,
+    node: ClusterNode,
+    server: Server,
+}
+
+/// Returns the address on which a node serves clients.
+pub fn native_address(number: usize) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, number as u8 + 1], 9042))
 }
 
 /// A running process.
@@ -91,9 +102,9 @@ impl Process {
         process
     }
 
-    /// Returns the parts of the node. `None` while it starts or stops.
-    pub fn started(&self) -> Option<Started> {
-        self.started.lock().unwrap().clone()
+    /// Returns true if the node has started and was not requested to stop.
+    pub fn is_serving(&self) -> bool {
+        self.started.lock().unwrap().is_some()
     }
 
     pub fn has_ended(&self) -> bool {
@@ -107,13 +118,14 @@ impl Process {
         };
         let has_ended = self.has_ended.clone();
         self.runtime.spawn(async move {
-            let node = started.node.lock().unwrap().take();
-            if let Some(node) = node {
+            let Started { engine, node, server } = started;
+            let draining = async {
                 let drained = tokio::time::timeout(Duration::from_secs(30), node.drain()).await;
                 tracing::info!(?drained, "drained");
-                node.stop(STOP_PATIENCE).await;
-            }
-            let closed = started.engine.close().await;
+            };
+            server.stop_after(draining, CLIENTS_PATIENCE).await;
+            node.stop(STOP_PATIENCE).await;
+            let closed = engine.close().await;
             tracing::info!(?closed, "stopped");
             *has_ended.lock().unwrap() = true;
         });
@@ -127,8 +139,7 @@ async fn start(
     seed: u64,
 ) -> Result<Started, String> {
     let host_id = Uuid::from_u128(number as u128 + 1);
-    let ip = [10, 0, 0, number as u8 + 1];
-    let native_address = SocketAddr::from((ip, 9042));
+    let native_address = native_address(number);
     let mut store = StoreConfig::new(StoreUrl::parse(&format!("memory://{STORE}/")).unwrap());
     store.open_all_tablets = false;
     store.tablet_count = tablets;
@@ -153,7 +164,8 @@ async fn start(
         clock: Arc::new(NodeClock),
     };
     let engine = Engine::open(config).await.map_err(|error| error.to_string())?;
-    let rpc = SocketAddr::from((ip, 7000));
+    let rpc = SocketAddr::from((native_address.ip(), 7000));
+    let network: Arc<dyn Network> = Arc::new(network);
     let name = format!("node{number}");
     let mut agent = AgentConfig::new(HostId(host_id), name, native_address, rpc.to_string());
     agent.cluster_name = "simulated".to_owned();
@@ -164,14 +176,14 @@ async fn start(
         tls: None,
         environment: NodeEnvironment {
             clock: Arc::new(NodeClock),
-            network: Arc::new(network),
+            network: network.clone(),
             seed,
         },
     };
     let node = ClusterNode::start(&engine, config).await;
     let node = node.map_err(|error| error.to_string())?;
-    Ok(Started {
-        engine,
-        node: Arc::new(Mutex::new(Some(node))),
-    })
+    let config = ServerConfig::new(native_address, MEMORY_BYTES);
+    let server = Server::start_on(network, config, engine.clone()).await;
+    let server = server.map_err(|error| error.to_string())?;
+    Ok(Started { engine, node, server })
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// The value of a key that has no row. Every write has a greater value.
+/// The value of a key that has no row, and of a deletion. All other writes have a greater value.
 pub const ABSENT: u64 = 0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,11 @@ pub enum Call {
     /// A read, and the value that it returned.
     Read(u64),
     Write(u64),
+    /// A search for rows with the value by an index, which found the row or not.
+    Search {
+        value: u64,
+        is_found: bool,
+    },
     /// A conditional write: `new` if the value is `expected`. `found` is the value that kept it from being written, `None` if it was written
     /// or if its outcome is unknown.
     Swap {
@@ -35,6 +40,10 @@ impl Operation {
         match self.call {
             Call::Read(read) => (read == value).then_some(value),
             Call::Write(new) => Some(new),
+            Call::Search {
+                value: searched,
+                is_found,
+            } => (is_found == (searched == value)).then_some(value),
             Call::Swap {
                 found: Some(found),
                 expected,
@@ -103,6 +112,10 @@ mod tests {
         Call::Swap { expected, new, found }
     }
 
+    fn search(value: u64, is_found: bool) -> Call {
+        Call::Search { value, is_found }
+    }
+
     #[test]
     fn possible_histories_pass() {
         for history in [
@@ -153,6 +166,13 @@ mod tests {
             ],
             // A condition that held and was said not to.
             vec![operation(swap(ABSENT, 1, Some(ABSENT)), 1, 2)],
+            // A search that misses the row, and one that finds a deleted one.
+            vec![operation(Call::Write(1), 1, 2), operation(search(1, false), 3, 4)],
+            vec![
+                operation(Call::Write(1), 1, 2),
+                operation(Call::Write(ABSENT), 3, 4),
+                operation(search(1, true), 5, 6),
+            ],
             // A value that was never written.
             vec![operation(Call::Read(5), 1, 2)],
         ] {

@@ -1,18 +1,16 @@
 //! Scenarios: nodes under load, the faults that they suffer, and what must hold.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bucket::Health;
 use crate::clients::Clients;
-use crate::register::{Operation, explains};
+use crate::size::Size;
+use crate::workload::{self, Workload};
 use crate::world::World;
 
 const NODES: usize = 3;
-const CLIENTS: usize = 6;
-/// Time under load.
-const LOAD: Duration = Duration::from_secs(60);
 /// Maximum time until all registers are answered again when all faults have ended.
 const RECOVERY_MAX: Duration = Duration::from_secs(60);
 
@@ -20,41 +18,43 @@ const RECOVERY_MAX: Duration = Duration::from_secs(60);
 pub type Scenario = fn(&mut World);
 
 /// All scenarios, by name.
-pub const ALL: [(&str, Scenario); 3] = [
+pub const ALL: [(&str, Scenario); 6] = [
     ("random_faults", fault),
+    ("long_outages", outage),
     ("pauses_past_the_lease", pause),
     ("late_requests", late_requests),
+    ("kills", kill),
+    ("divided", divide),
 ];
 
 /// The figures of a run.
 pub struct Report {
     pub operations: usize,
-    pub errors: u64,
     pub faults: usize,
     pub simulated: Duration,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (operations, errors, faults) = (self.operations, self.errors, self.faults);
+        let (operations, faults) = (self.operations, self.faults);
         let s = self.simulated.as_secs();
-        write!(
-            f,
-            "{operations} operations, {errors} without effect, {faults} faults in {s} s"
-        )
+        write!(f, "{operations} operations, {faults} faults in {s} s")
     }
 }
 
 /// Runs three nodes under load, does what the scenario does again and again, and checks what clients saw.
-pub fn run(scenario: Scenario, seed: u64) -> Result<Report, String> {
+pub fn run(scenario: Scenario, seed: u64, size: &Size) -> Result<Report, String> {
     let mut world = World::new(seed, NODES);
     (0..NODES).for_each(|node| world.start(node));
     let clients = Clients::new(&world);
-    create(&mut world, &clients)?;
-    let until = world.now() + LOAD;
-    for _ in 0..CLIENTS {
-        world.spawn(clients.clone().run_client(until));
-    }
+    let workloads = workload::named(&size.workloads);
+    create(&mut world, &clients, &workloads)?;
+    let until = world.now() + size.load();
+    let running: Vec<_> = workloads
+        .iter()
+        .flat_map(|workload| std::iter::repeat_n(workload, workload.clients()))
+        .map(|workload| world.spawn(workload::run_client(workload.clone(), clients.clone(), until)))
+        .collect();
     let mut faults = 0;
     while world.now() < until {
         let calm = world.dice.millis(200..3000);
@@ -62,29 +62,28 @@ pub fn run(scenario: Scenario, seed: u64) -> Result<Report, String> {
         scenario(&mut world);
         faults += 1;
     }
-    finish(&mut world, &clients)?;
-    let operations = clients.operations();
-    check(&operations)?;
+    heal(&mut world)?;
+    for client in running {
+        world
+            .run_until(client, RECOVERY_MAX)
+            .ok_or("a client has not ended")?;
+    }
+    read_at_last(&mut world, &clients, &workloads)?;
+    workloads.iter().try_for_each(|workload| workload.check())?;
     Ok(Report {
-        operations: operations.len(),
-        errors: clients.errors(),
+        operations: workloads.iter().map(|workload| workload.operation_count()).sum(),
         faults,
         simulated: world.now(),
     })
 }
 
-/// Creates the table, as soon as a node can.
-fn create(world: &mut World, clients: &Clients) -> Result<(), String> {
-    for statement in [
-        "CREATE KEYSPACE IF NOT EXISTS ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
-        "CREATE TABLE IF NOT EXISTS ks.r (k bigint PRIMARY KEY, v bigint)",
-    ] {
-        let clients = clients.clone();
-        let task = world.spawn(async move {
-            while clients.run(0, statement).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        });
+/// Creates the tables, as soon as a node can.
+fn create(world: &mut World, clients: &Clients, workloads: &[Arc<dyn Workload>]) -> Result<(), String> {
+    let keyspace = "CREATE KEYSPACE IF NOT EXISTS ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+    let tables = workloads.iter().flat_map(|workload| workload.schema());
+    for statement in std::iter::once(keyspace.to_owned()).chain(tables) {
+        let (clients, text) = (clients.clone(), statement.clone());
+        let task = world.spawn(async move { clients.run_at_last(0, &text).await });
         let created = world.run_until(task, RECOVERY_MAX);
         created.ok_or_else(|| format!("not done within {RECOVERY_MAX:?}: {statement}"))?;
     }
@@ -92,7 +91,7 @@ fn create(world: &mut World, clients: &Clients) -> Result<(), String> {
 }
 
 /// Does something bad, and ends some of it after a while.
-pub fn fault(world: &mut World) {
+fn fault(world: &mut World) {
     let node = world.dice.range(0..world.node_count() as u64) as usize;
     let other = (node + 1) % world.node_count();
     match world.dice.range(0..11) {
@@ -155,6 +154,47 @@ pub fn fault(world: &mut World) {
     (0..world.node_count()).for_each(|node| world.start(node));
 }
 
+/// Kills a node in the middle of its transactions. It soon starts again.
+fn kill(world: &mut World) {
+    let node = world.dice.range(0..world.node_count() as u64) as usize;
+    world.kill(node);
+    let away = world.dice.millis(1..4000);
+    world.run_for(away);
+    world.start(node);
+}
+
+/// Cuts two nodes off from each other, or stops one. Messages arrive late: often after an owner has begun to decide without the coordinator,
+/// and before lock sessions have ended.
+fn divide(world: &mut World) {
+    let node = world.dice.range(0..world.node_count() as u64) as usize;
+    let duration = match world.dice.chance(75) {
+        true => world.dice.millis(1050..2800),
+        false => world.dice.millis(50..1000),
+    };
+    if world.dice.chance(25) {
+        world.pause(node, duration);
+    } else {
+        world.network.divide(node, (node + 1) % world.node_count());
+    }
+    world.run_for(duration);
+    world.network.heal();
+}
+
+/// Takes the store away from one node or from all, for longer than requests to it wait. Splits and merges fail then, and so do the attempts to
+/// open their tablets again.
+fn outage(world: &mut World) {
+    let node = world.dice.range(0..world.node_count() as u64) as usize;
+    match world.dice.chance(50) {
+        true => world.bucket.set_health(Health::Failing),
+        false => world.bucket.cut_off(node),
+    }
+    let duration = world.dice.millis(5_000..25_000);
+    tracing::info!(node, ?duration, "outage");
+    world.run_for(duration);
+    world.bucket.heal();
+    (0..world.node_count()).for_each(|node| world.start(node));
+}
+
 /// Pauses one or two nodes for about as long as the lease.
 fn pause(world: &mut World) {
     let node = world.dice.range(0..world.node_count() as u64) as usize;
@@ -169,7 +209,7 @@ fn pause(world: &mut World) {
 }
 
 /// Kills a node whose requests reach the store late, and starts it again while they are still under way.
-pub fn late_requests(world: &mut World) {
+fn late_requests(world: &mut World) {
     let node = world.dice.range(0..world.node_count() as u64) as usize;
     world.bucket.set_health(Health::Slow);
     world.run_for(Duration::from_secs(1));
@@ -179,36 +219,28 @@ pub fn late_requests(world: &mut World) {
     world.start(node);
 }
 
-/// Ends all faults, and waits until all registers are answered through each node.
-fn finish(world: &mut World, clients: &Clients) -> Result<(), String> {
+/// Ends all faults, and starts all nodes. A node that is stopping starts once it has stopped.
+fn heal(world: &mut World) -> Result<(), String> {
     world.bucket.heal();
     world.network.heal();
-    (0..world.node_count()).for_each(|node| world.start(node));
-    let nodes = world.node_count();
-    for key in clients.keys() {
-        let node = key as usize % nodes;
-        let task = world.spawn(clients.clone().read_at_last(key, node));
-        let read = world.run_until(task, RECOVERY_MAX);
-        read.ok_or_else(|| format!("key {key} has no answer at node {node} within {RECOVERY_MAX:?}"))?;
+    let end = world.now() + RECOVERY_MAX;
+    while world.now() < end {
+        (0..world.node_count()).for_each(|node| world.start(node));
+        if (0..world.node_count()).all(|node| world.is_serving(node)) {
+            return Ok(());
+        }
+        world.run_for(Duration::from_millis(100));
     }
-    Ok(())
+    Err(format!("not all nodes have started within {RECOVERY_MAX:?}"))
 }
 
-/// Checks the history of each register.
-fn check(operations: &[Operation]) -> Result<(), String> {
-    let mut keys: BTreeMap<u64, Vec<Operation>> = BTreeMap::new();
-    for operation in operations {
-        keys.entry(operation.key).or_default().push(*operation);
-    }
-    for (key, mut operations) in keys {
-        operations.sort_by_key(|operation| operation.begin);
-        if !explains(&operations) {
-            let lines: Vec<String> = operations
-                .iter()
-                .map(|operation| format!("{operation:?}"))
-                .collect();
-            return Err(format!("no register explains key {key}:\n{}", lines.join("\n")));
-        }
+/// Reads everything that was written.
+fn read_at_last(world: &mut World, clients: &Clients, workloads: &[Arc<dyn Workload>]) -> Result<(), String> {
+    for workload in workloads.iter().cloned() {
+        let clients = clients.clone();
+        let task = world.spawn(async move { workload.read_at_last(&clients).await });
+        let read = world.run_until(task, RECOVERY_MAX);
+        read.ok_or_else(|| format!("not all reads are answered within {RECOVERY_MAX:?}"))?;
     }
     Ok(())
 }

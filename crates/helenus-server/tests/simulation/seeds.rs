@@ -1,18 +1,32 @@
 //! Runs seeds, each in a process of its own.
 
 use std::process::Command;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::machine::fix_addresses_of_children;
+use crate::size::Size;
 
 /// Variables that the process of a seed inherits. Others could move its stack, and so change the seeds of hash maps.
 const INHERITED: [&str; 3] = ["HELENUS_SIM_LOG", "HELENUS_SIM_TRACE", "RUST_BACKTRACE"];
 
-/// A scenario with its name, and the name of the defect that is built in, if any.
-#[derive(Clone, Copy)]
+/// A scenario with its name, the name of the defect that is built in, if any, and the size of the run.
+#[derive(Clone)]
 pub struct Case {
-    pub scenario: &'static str,
-    pub defect: Option<&'static str>,
+    pub scenario: String,
+    pub defect: Option<String>,
+    pub size: Size,
+}
+
+impl Case {
+    /// Returns a scenario without defects, in the size that the environment asks for.
+    pub fn of(scenario: &str) -> Case {
+        Case {
+            scenario: scenario.to_owned(),
+            defect: None,
+            size: Size::from_environment(),
+        }
+    }
 }
 
 /// Returns the number in a variable of the environment. `None` if it is not set.
@@ -36,19 +50,53 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Panics with what the process has printed, and with the command that repeats the run, if the seed has failed.
+    /// Panics with what the process has printed, and with the commands that repeat the run as it was and in its smallest size, if the seed
+    /// has failed.
     pub fn check(&self) {
-        let (seed, scenario) = (self.seed, self.case.scenario);
-        assert!(
-            self.is_good,
-            "{}\nto repeat: HELENUS_SIM_SEED={seed} cargo test -p helenus-server --test simulation {scenario}",
-            self.printed
-        );
+        if !self.is_good {
+            let (as_it_was, smallest) = (self.command(), shrunk(self).command());
+            panic!("{}\nto repeat: {as_it_was}\nsmallest:  {smallest}", self.printed);
+        }
+    }
+
+    fn command(&self) -> String {
+        let (seed, scenario) = (self.seed, &self.case.scenario);
+        let size = self.case.size.variables();
+        let size = size.map(|(name, value)| format!("{name}={value} ")).concat();
+        format!("{size}HELENUS_SIM_SEED={seed} cargo test -p helenus-server --test simulation {scenario}")
     }
 }
 
+/// Returns the smallest run of a failed seed that fails, too: fewer workloads, and less time.
+fn shrunk(failed: &Ended) -> Ended {
+    let try_size = |size: Size| {
+        let case = Case {
+            size,
+            ..failed.case.clone()
+        };
+        Some(run(&case, failed.seed)).filter(|ended| !ended.is_good)
+    };
+    let mut smallest = run(&failed.case, failed.seed);
+    while let Some(smaller) = smallest.case.size.smaller().into_iter().find_map(try_size) {
+        smallest = smaller;
+    }
+    smallest
+}
+
+/// Returns the first seed that fails, of `count` seeds. `None` if none fails.
+pub fn first_failure(case: &Case, count: u64) -> Option<u64> {
+    let found = Mutex::new(None);
+    run_all(case, 1, count, |ended| {
+        if !ended.is_good {
+            found.lock().unwrap().get_or_insert(ended.seed);
+        }
+        ended.is_good
+    });
+    found.into_inner().unwrap()
+}
+
 /// Runs one seed in another process.
-pub fn run(case: Case, seed: u64) -> Ended {
+pub fn run(case: &Case, seed: u64) -> Ended {
     fix_addresses_of_children();
     let inherited = INHERITED
         .iter()
@@ -64,15 +112,16 @@ pub fn run(case: Case, seed: u64) -> Ended {
         .env_clear()
         .envs(inherited)
         .env("HELENUS_SIM_SEED", format!("{seed:020}"))
-        .env("HELENUS_SIM_SCENARIO", case.scenario)
-        .envs(case.defect.map(|name| ("HELENUS_SIM_DEFECT", name)))
+        .env("HELENUS_SIM_SCENARIO", &case.scenario)
+        .envs(case.defect.as_ref().map(|name| ("HELENUS_SIM_DEFECT", name)))
+        .envs(case.size.variables())
         .output()
         .unwrap();
     let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let printed = printed.join("\n");
     let trace = printed.lines().find_map(|line| line.strip_prefix("trace "));
     Ended {
-        case,
+        case: case.clone(),
         seed,
         is_good: output.status.success(),
         trace: trace.unwrap_or_default().to_owned(),
@@ -82,7 +131,7 @@ pub fn run(case: Case, seed: u64) -> Ended {
 
 /// Runs `count` seeds from `first` on, one on each core at a time, and passes each outcome to `ended`, which returns true if more seeds are
 /// wanted.
-pub fn run_all(case: Case, first: u64, count: u64, ended: impl Fn(Ended) -> bool + Sync) {
+pub fn run_all(case: &Case, first: u64, count: u64, ended: impl Fn(Ended) -> bool + Sync) {
     let next = AtomicU64::new(first);
     let work = || {
         loop {

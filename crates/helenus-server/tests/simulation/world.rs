@@ -1,7 +1,7 @@
 //! The simulated world: nodes, their clocks, the network, the store, and what is outside of the nodes. The world takes all steps on one
 //! thread.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_tablet::set_memory_store;
@@ -12,7 +12,7 @@ use crate::bucket::Bucket;
 use crate::dice::Dice;
 use crate::machine::{self, OUTSIDE};
 use crate::network::SimulatedNetwork;
-use crate::node::{Process, STORE, Started};
+use crate::node::{Process, STORE};
 
 /// Time of one step. In each step all nodes run until nothing is left to do.
 const STEP: Duration = Duration::from_millis(1);
@@ -33,14 +33,10 @@ struct Host {
     paused_until: Duration,
 }
 
-/// Processes by node, for clients. `None` for a node that takes no requests.
-pub type Entrances = Arc<Mutex<Vec<Option<(tokio::runtime::Handle, Started)>>>>;
-
 pub struct World {
     pub dice: Dice,
     pub network: SimulatedNetwork,
     pub bucket: Bucket,
-    pub entrances: Entrances,
     hosts: Vec<Host>,
     outside: Option<Runtime>,
     now: Duration,
@@ -73,7 +69,6 @@ impl World {
             hosts: (0..nodes).map(host).collect(),
             network: SimulatedNetwork::new(dice.clone()),
             bucket,
-            entrances: Arc::new(Mutex::new((0..nodes).map(|_| None).collect())),
             outside: Some(outside),
             now: Duration::ZERO,
             dice,
@@ -91,6 +86,11 @@ impl World {
 
     pub fn is_running(&self, node: usize) -> bool {
         self.hosts[node].process.is_some()
+    }
+
+    /// Returns true if a node runs and takes requests.
+    pub fn is_serving(&self, node: usize) -> bool {
+        self.hosts[node].process.as_ref().is_some_and(Process::is_serving)
     }
 
     /// Starts a task outside of the nodes.
@@ -119,7 +119,6 @@ impl World {
     /// Ends a process at whatever it awaits, as SIGKILL does.
     pub fn kill(&mut self, node: usize) {
         tracing::info!(node, "kill");
-        self.entrances.lock().unwrap()[node] = None;
         self.enter(node);
         drop(self.hosts[node].process.take());
         self.leave();
@@ -128,7 +127,6 @@ impl World {
     /// Requests a process to end, as SIGTERM does.
     pub fn stop(&mut self, node: usize) {
         tracing::info!(node, "stop");
-        self.entrances.lock().unwrap()[node] = None;
         self.enter(node);
         if let Some(process) = &self.hosts[node].process {
             process.stop();
@@ -210,10 +208,6 @@ impl World {
         host.lived = host.elapsed;
         run_for(&process.runtime, STEP * steps);
         let has_ended = process.has_ended();
-        let entrance = process
-            .started()
-            .map(|started| (process.runtime.handle().clone(), started));
-        self.entrances.lock().unwrap()[node] = entrance;
         if has_ended {
             self.kill(node);
         }

@@ -1,77 +1,39 @@
-//! Transfers between accounts by BEGIN TRANSACTION, through random nodes, and the check that what clients saw is strictly serializable.
+//! Transfers between accounts by BEGIN TRANSACTION, and reads of the accounts: what clients see is strictly serializable.
 //!
 //! Each write to an account raises its version by one, and notes its own id with the version that it replaced. So the notes that are read in
 //! the end give the order of all writes to each account.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use async_trait::async_trait;
+
+use super::Workload;
 use crate::clients::{Clients, Failure};
 use crate::machine;
-use crate::scenario::{Report, Scenario, fault, late_requests};
 use crate::serializability::{Access, Operation, check};
-use crate::world::World;
 
-const NODES: usize = 3;
+/// Number of clients. Transactions meet each other often.
 const CLIENTS: usize = 8;
 const ACCOUNTS: u64 = 8;
 const BALANCE: i64 = 100;
-/// Time under load.
-const LOAD: Duration = Duration::from_secs(45);
-/// Maximum time until all accounts are answered again when all faults have ended.
-const RECOVERY_MAX: Duration = Duration::from_secs(60);
-
-/// All scenarios, by name.
-pub const ALL: [(&str, Scenario); 4] = [
-    ("transfers_random_faults", fault),
-    ("transfers_late_requests", late_requests),
-    ("transfers_kills", kill),
-    ("transfers_divided", divide),
-];
-
-/// Kills a node in the middle of its transactions. It soon starts again.
-fn kill(world: &mut World) {
-    let node = world.dice.range(0..world.node_count() as u64) as usize;
-    world.kill(node);
-    let away = world.dice.millis(1..4000);
-    world.run_for(away);
-    world.start(node);
-}
-
-/// Cuts two nodes off from each other, or stops one. Messages arrive late: often after an owner has begun to decide without the coordinator,
-/// and before lock sessions have ended.
-fn divide(world: &mut World) {
-    let node = world.dice.range(0..world.node_count() as u64) as usize;
-    let duration = match world.dice.chance(75) {
-        true => world.dice.millis(1050..2800),
-        false => world.dice.millis(50..1000),
-    };
-    if world.dice.chance(25) {
-        world.pause(node, duration);
-    } else {
-        world.network.divide(node, (node + 1) % world.node_count());
-    }
-    world.run_for(duration);
-    world.network.heal();
-}
+/// Time after which statements that were sent before have taken effect, or never will.
+const SETTLED_AFTER: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 struct State {
     last_id: u64,
     operations: Vec<Operation>,
-    errors: u64,
     /// A version of each account that was there lately.
     recent: BTreeMap<u64, u64>,
+    /// The sum of all balances in the end, and the notes of each account.
+    last_sum: i64,
+    notes: BTreeMap<u64, BTreeMap<u64, u64>>,
 }
 
-/// The clients, and what they saw.
-#[derive(Clone)]
-struct Tellers {
-    clients: Clients,
-    nodes: u64,
-    state: Arc<Mutex<State>>,
-}
+#[derive(Default)]
+pub struct Transfers(Mutex<State>);
 
 /// An operation that is to be made.
 struct Order {
@@ -209,28 +171,12 @@ fn read_all(in_transaction: bool) -> Order {
     }
 }
 
-impl Tellers {
-    async fn run(self, until: Duration) {
-        let dice = self.clients.dice().clone();
-        while machine::elapsed() < until {
-            tokio::time::sleep(dice.millis(1..80)).await;
-            let node = dice.range(0..self.nodes) as usize;
-            let order = self.choose();
-            if let Err(why) = self.carry_out(node, order).await {
-                self.state
-                    .lock()
-                    .unwrap()
-                    .operations
-                    .push(Operation::impossible(why));
-            }
-        }
-    }
-
-    fn choose(&self) -> Order {
-        let dice = self.clients.dice();
+impl Transfers {
+    fn choose(&self, clients: &Clients) -> Order {
+        let dice = &clients.dice;
         let account = || dice.range(1..ACCOUNTS + 1);
         let other = |than: u64| (than + dice.range(0..ACCOUNTS - 1)) % ACCOUNTS + 1;
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.0.lock().unwrap();
         state.last_id += 1;
         let id = state.last_id;
         match dice.range(0..12) {
@@ -252,9 +198,9 @@ impl Tellers {
         }
     }
 
-    async fn carry_out(&self, node: usize, order: Order) -> Result<(), String> {
-        let begin = machine::elapsed();
-        let result = self.clients.run(node, &order.text).await;
+    async fn carry_out(&self, clients: &Clients, order: Order) -> Result<(), String> {
+        let (node, begin) = (clients.any_node(), machine::elapsed());
+        let result = clients.run(node, &order.text).await;
         let end = machine::elapsed();
         let shown = match &result {
             Ok(rows) => format!("\"{rows}\""),
@@ -268,11 +214,10 @@ impl Tellers {
             shown,
             "operation"
         );
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.0.lock().unwrap();
         let answer = match result {
             Ok(rows) => (order.read)(&rows).ok_or_else(|| format!("{}: {rows}", order.text))?,
             Err(failure) => {
-                state.errors += 1;
                 if let Some((id, accounts)) = order.writes {
                     let accesses = accounts.into_iter().map(Access::unknown).collect();
                     let operation = Operation::new(order.text, begin, None, accesses);
@@ -316,84 +261,57 @@ impl Tellers {
         });
         Ok(())
     }
+}
 
-    /// Runs a statement until it is answered.
-    async fn run_at_last(self, node: usize, text: String) -> String {
-        loop {
-            if let Ok(rows) = self.clients.run(node, &text).await {
-                return rows;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+#[async_trait]
+impl Workload for Transfers {
+    fn schema(&self) -> Vec<String> {
+        let table = "CREATE TABLE IF NOT EXISTS ks.a (k bigint PRIMARY KEY, balance bigint, version bigint, notes map<bigint, bigint>) \
+                     WITH transactional_mode = 'full'";
+        let account =
+            |k| format!("INSERT INTO ks.a (k, balance, version, notes) VALUES ({k}, {BALANCE}, 0, {{0: 0}})");
+        std::iter::once(table.to_owned())
+            .chain((1..=ACCOUNTS).map(account))
+            .collect()
+    }
+
+    async fn operate(&self, clients: &Clients) {
+        let order = self.choose(clients);
+        if let Err(why) = self.carry_out(clients, order).await {
+            let impossible = Operation::impossible(why);
+            self.0.lock().unwrap().operations.push(impossible);
         }
     }
-}
 
-fn answered(world: &mut World, tellers: &Tellers, node: usize, text: &str) -> Result<String, String> {
-    let task = world.spawn(tellers.clone().run_at_last(node, text.to_owned()));
-    let rows = world.run_until(task, RECOVERY_MAX);
-    rows.ok_or_else(|| format!("no answer within {RECOVERY_MAX:?} at node {node}: {text}"))
-}
+    async fn read_at_last(&self, clients: &Clients) {
+        tokio::time::sleep(SETTLED_AFTER).await;
+        for k in 1..=ACCOUNTS {
+            let node = k as usize % clients.node_count();
+            let balance = format!("SELECT balance FROM ks.a WHERE k = {k}");
+            let balance = clients.run_at_last(node, &balance).await;
+            let notes = format!("SELECT notes FROM ks.a WHERE k = {k}");
+            let notes = clients.run_at_last(node, &notes).await;
+            let mut state = self.0.lock().unwrap();
+            state.last_sum += balance.parse::<i64>().unwrap_or(i64::from(i32::MIN));
+            state.notes.insert(k, notes_of(&notes).unwrap_or_default());
+        }
+    }
 
-/// Runs three nodes under load, does what the scenario does again and again, and checks what clients saw.
-pub fn run(scenario: Scenario, seed: u64) -> Result<Report, String> {
-    let mut world = World::new(seed, NODES);
-    (0..NODES).for_each(|node| world.start(node));
-    let tellers = Tellers {
-        clients: Clients::new(&world),
-        nodes: NODES as u64,
-        state: Arc::default(),
-    };
-    let create = [
-        "CREATE KEYSPACE IF NOT EXISTS ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
-        "CREATE TABLE IF NOT EXISTS ks.a (k bigint PRIMARY KEY, balance bigint, version bigint, notes map<bigint, bigint>) \
-         WITH transactional_mode = 'full'",
-    ];
-    let accounts = (1..=ACCOUNTS).map(|k| {
-        format!("INSERT INTO ks.a (k, balance, version, notes) VALUES ({k}, {BALANCE}, 0, {{0: 0}})")
-    });
-    for text in create.into_iter().map(str::to_owned).chain(accounts) {
-        answered(&mut world, &tellers, 0, &text)?;
+    fn check(&self) -> Result<(), String> {
+        let state = self.0.lock().unwrap();
+        if state.last_sum != BALANCE * ACCOUNTS as i64 {
+            return Err(format!("the sum is {} in the end", state.last_sum));
+        }
+        check(&state.operations, &state.notes)
     }
-    let until = world.now() + LOAD;
-    for _ in 0..CLIENTS {
-        world.spawn(tellers.clone().run(until));
+
+    fn operation_count(&self) -> usize {
+        self.0.lock().unwrap().operations.len()
     }
-    let mut faults = 0;
-    while world.now() < until {
-        let calm = world.dice.millis(200..3000);
-        world.run_for(calm);
-        scenario(&mut world);
-        faults += 1;
+
+    fn clients(&self) -> usize {
+        CLIENTS
     }
-    world.bucket.heal();
-    world.network.heal();
-    (0..NODES).for_each(|node| world.start(node));
-    // Statements that were sent before may take effect until then.
-    world.run_for(Duration::from_secs(30));
-    // A node that was stopping until now is started too.
-    (0..NODES).for_each(|node| world.start(node));
-    let mut notes: BTreeMap<u64, BTreeMap<u64, u64>> = BTreeMap::new();
-    let mut sum = 0;
-    for k in 1..=ACCOUNTS {
-        let node = k as usize % NODES;
-        let text = format!("SELECT balance FROM ks.a WHERE k = {k}");
-        let balance = answered(&mut world, &tellers, node, &text)?;
-        sum += balance.parse::<i64>().map_err(|_| format!("{text}: {balance}"))?;
-        let text = format!("SELECT notes FROM ks.a WHERE k = {k}");
-        let rows = answered(&mut world, &tellers, node, &text)?;
-        notes.insert(k, notes_of(&rows).ok_or_else(|| format!("{text}: {rows}"))?);
-    }
-    if sum != BALANCE * ACCOUNTS as i64 {
-        return Err(format!("the sum is {sum} in the end"));
-    }
-    let state = tellers.state.lock().unwrap();
-    check(&state.operations, &notes)?;
-    Ok(Report {
-        operations: state.operations.len(),
-        errors: state.errors,
-        faults,
-        simulated: world.now(),
-    })
 }
 
 /// Parses the literal of a map: ids of writes, with the versions that they replaced.
