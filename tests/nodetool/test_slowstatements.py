@@ -47,6 +47,19 @@ def read_all(node):
     assert len(list(rows)) == ROWS
 
 
+def test_slow_queries_are_rows(node):
+    text = "SELECT item, shop.slowly(v) FROM shop.carts WHERE customer = ? AND v > ? ALLOW FILTERING"
+
+    def found():
+        read_all(node)
+        rows = node.session.execute("SELECT * FROM system_views.slow_queries WHERE keyspace_name = 'shop' AND table_name = 'carts'")
+        return [row for row in rows if row.query == text]
+
+    row = helenus.wait_until(found, 30, "a row")[0]
+    assert row.times_reported >= 1 and not row.cross_node
+    assert 1 <= row.min_ms <= row.avg_ms <= row.max_ms
+
+
 def test_slow_statement_has_stages_and_no_values(node):
     def found():
         read_all(node)

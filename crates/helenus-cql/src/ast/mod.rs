@@ -62,6 +62,7 @@ pub enum Statement {
     AlterKeyspace(AlterKeyspace),
     DropKeyspace(DropKeyspace),
     CreateTable(Box<CreateTable>),
+    CreateTableLike(Box<CreateTableLike>),
     CopyTable(Box<CopyTable>),
     AlterTable(Box<AlterTable>),
     DropTable(DropTable),

@@ -47,6 +47,19 @@ pub struct CopyKeyspace {
     pub properties: Properties,
 }
 
+/// `CREATE TABLE … LIKE` (Cassandra 6).
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTableLike {
+    pub table: QualifiedName,
+    pub if_not_exists: bool,
+    /// The table whose definition is copied.
+    pub source: QualifiedName,
+    /// True if the indexes are copied, too (`WITH INDEXES`).
+    pub copies_indexes: bool,
+    /// Options that replace those of the source.
+    pub properties: Properties,
+}
+
 /// `CREATE TABLE … AS COPY OF`, which Cassandra does not have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CopyTable {

@@ -91,6 +91,17 @@ impl Parser<'_> {
         self.qualified(TABLE_NAMES)
     }
 
+    /// Parses rule `columnFamilyName` where LIKE may follow, as in Cassandra 6.
+    pub(super) fn new_table_name(&mut self) -> Parsed<QualifiedName> {
+        if self.kind_at(1) != Kind::Like {
+            return self.table_name();
+        }
+        Ok(QualifiedName {
+            keyspace: None,
+            name: self.bindless_name(TABLE_NAMES)?,
+        })
+    }
+
     /// Parses rule `indexName`.
     pub(super) fn index_name(&mut self) -> Parsed<QualifiedName> {
         self.qualified(INDEX_NAMES)

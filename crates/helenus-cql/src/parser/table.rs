@@ -2,8 +2,8 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{
-    AlterTable, ClusteringOrder, ColumnDefinition, ColumnMask, CopyTable, CreateTable, FunctionName, Ident,
-    Statement, TableChange,
+    AlterTable, ClusteringOrder, ColumnDefinition, ColumnMask, CopyTable, CreateTable, CreateTableLike,
+    FunctionName, Ident, Statement, TableChange,
 };
 use crate::error::CqlError;
 use crate::lexer::Kind;
@@ -14,7 +14,7 @@ impl Parser<'_> {
         self.advance();
         self.advance();
         let if_not_exists = self.if_not_exists()?;
-        let table = self.table_name()?;
+        let table = self.new_table_name()?;
         if self.copy_of() {
             return Ok(Statement::CopyTable(Box::new(CopyTable {
                 table,
@@ -22,6 +22,17 @@ impl Parser<'_> {
                 origin: self.table_name()?,
                 as_of: self.as_of()?,
             })));
+        }
+        if self.accept(Kind::Like) {
+            let mut like = CreateTableLike {
+                table,
+                if_not_exists,
+                source: self.table_name()?,
+                copies_indexes: false,
+                properties: Default::default(),
+            };
+            self.like_options(&mut like)?;
+            return Ok(Statement::CreateTableLike(Box::new(like)));
         }
         let mut create = CreateTable {
             table,
@@ -35,6 +46,33 @@ impl Parser<'_> {
         };
         self.table_definition(&mut create)?;
         Ok(Statement::CreateTable(Box::new(create)))
+    }
+
+    /// Parses the options of `CREATE TABLE … LIKE`: properties, and the parts of the source that are copied besides its columns and options.
+    fn like_options(&mut self, like: &mut CreateTableLike) -> Parsed<()> {
+        if !self.accept(Kind::With) {
+            return Ok(());
+        }
+        loop {
+            if self.kind_at(1) == Kind::EqSign {
+                self.property(&mut like.properties)?;
+            } else if self.is_word(0, "indexes") {
+                self.advance();
+                like.copies_indexes = true;
+            } else if self.is_word(0, "comments") {
+                // The comment of a table is one of its options. Columns have no comments.
+                self.advance();
+            } else if self.is_word(0, "security") && self.is_word(1, "labels") {
+                return Err(CqlError::Invalid(
+                    "WITH SECURITY LABELS is not supported: tables have no security labels here".to_owned(),
+                ));
+            } else {
+                self.property(&mut like.properties)?;
+            }
+            if !self.accept(Kind::And) {
+                return Ok(());
+            }
+        }
     }
 
     /// Parses rule `tableDefinition`.

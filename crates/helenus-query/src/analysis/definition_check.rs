@@ -30,6 +30,7 @@ fn is_unqualified(statement: &Statement) -> bool {
     let is_bare_function = |name: &FunctionName| name.keyspace.is_none();
     match statement {
         Statement::CreateTable(statement) => is_bare(&statement.table),
+        Statement::CreateTableLike(statement) => is_bare(&statement.table) || is_bare(&statement.source),
         Statement::CopyTable(statement) => is_bare(&statement.table) || is_bare(&statement.origin),
         Statement::AlterTable(statement) => is_bare(&statement.table),
         Statement::DropTable(statement) => is_bare(&statement.table),

@@ -10,6 +10,7 @@ pub mod log_lines;
 pub mod rate_limits;
 pub mod running;
 pub mod sampling;
+pub mod slow_statements;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,7 @@ use self::histogram::{Histogram, Snapshot};
 use self::internode::Inbound;
 use self::rate_limits::RateLimitMetrics;
 use self::sampling::PartitionSampling;
+use self::slow_statements::SlowStatements;
 
 /// Kind of a statement, by which latencies are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +188,7 @@ impl QueueMetrics {
 /// The metrics of a node. Entering a value takes no lock, except for the first of a table.
 #[derive(Debug)]
 pub struct NodeMetrics {
+    pub slow_statements: SlowStatements,
     /// Latencies of all tables, by kind of statement.
     pub latencies: Latencies,
     pub batches: BatchMetrics,
@@ -206,6 +209,7 @@ pub struct NodeMetrics {
 impl Default for NodeMetrics {
     fn default() -> NodeMetrics {
         NodeMetrics {
+            slow_statements: SlowStatements::default(),
             latencies: Latencies::default(),
             batches: BatchMetrics::default(),
             transport: QueueMetrics::default(),

@@ -16,6 +16,7 @@ use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_query::cluster::{RelayAnswer, ReturnAddress, Sent};
 use helenus_query::engine::clients::Clients;
 use helenus_query::limits::client_memory::ClientMemory;
+use helenus_query::metrics::slow_statements::SlowStatementSource;
 use helenus_query::request::User;
 use helenus_query::request::{BoundValues, ClientFrame, ClientState};
 use helenus_query::response::Outcome;
@@ -169,6 +170,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Sets the maximum number of running requests that is shown.
     fn show_running_max(&self, _requests: usize) {}
+
+    /// Sets the source of the slow statements that are shown.
+    fn show_slow_statements(&self, _source: Arc<dyn SlowStatementSource>) {}
 
     /// Sets the number of waiting requests that is shown.
     fn show_waiting(&self, _requests: usize) {}

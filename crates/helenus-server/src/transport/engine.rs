@@ -15,6 +15,7 @@ use helenus_query::engine::clients::Clients;
 use helenus_query::engine::relay::{Relayed, Unsettled};
 use helenus_query::engine::{self, Engine};
 use helenus_query::limits::client_memory::ClientMemory;
+use helenus_query::metrics::slow_statements::SlowStatementSource;
 use helenus_query::request::User;
 use helenus_query::request::{BoundValues, ClientFrame, ClientState};
 use helenus_query::response::Outcome;
@@ -189,6 +190,10 @@ impl Backend for Arc<Engine> {
 
     fn show_running_max(&self, requests: usize) {
         self.metrics().transport.set_running_max(requests);
+    }
+
+    fn show_slow_statements(&self, source: Arc<dyn SlowStatementSource>) {
+        self.metrics().slow_statements.set(source);
     }
 
     fn show_waiting(&self, requests: usize) {

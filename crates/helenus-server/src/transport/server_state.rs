@@ -65,14 +65,16 @@ impl<B: Backend> ServerState<B> {
     ) -> ServerState<B> {
         let memory = backend.client_memory();
         backend.show_running_max(config.requests_running_max);
+        let slow = Arc::new(SlowLog::new(
+            config.slow_request_log_timeout,
+            config.slow_request_log_values,
+            config.slow_requests_kept,
+        ));
+        backend.show_slow_statements(slow.clone());
         ServerState {
             memory: memory.unwrap_or_else(|| ClientMemory::new(config.node_in_flight_bytes)),
             working_memory: WorkingMemory::new(config.node_in_flight_bytes),
-            slow: Arc::new(SlowLog::new(
-                config.slow_request_log_timeout,
-                config.slow_request_log_values,
-                config.slow_requests_kept,
-            )),
+            slow,
             audit: config.audit.clone(),
             full_query_log: config.full_query_log.clone(),
             refusals: LogRateLimiter::default(),

@@ -180,6 +180,7 @@ fn changes_schema(entry: &Entry) -> bool {
         parsed,
         Ok(Statement::CreateKeyspace(_)
             | Statement::CopyKeyspace(_)
+            | Statement::CreateTableLike(_)
             | Statement::CopyTable(_)
             | Statement::AlterKeyspace(_)
             | Statement::DropKeyspace(_)

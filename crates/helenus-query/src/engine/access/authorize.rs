@@ -221,6 +221,11 @@ fn needs_of_changing(
                 Resource::AllTables(statement.origin.as_str().to_owned()),
             ),
         ],
+        Statement::CreateTableLike(statement) => {
+            let mut needs = on(Permission::Select, &statement.source);
+            needs.extend(on_all_tables(Permission::Create, &statement.table));
+            needs
+        }
         Statement::CopyTable(statement) => {
             let mut needs = on_all_tables(Permission::Create, &statement.table);
             needs.extend(on(Permission::Select, &statement.origin));

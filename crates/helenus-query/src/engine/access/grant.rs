@@ -210,6 +210,10 @@ pub(crate) fn created(
             let keyspace = in_keyspace(statement.table.keyspace.as_ref());
             new_log(&keyspace, statement.table.name.as_str())
         }
+        Statement::CreateTableLike(statement) => {
+            let keyspace = in_keyspace(statement.table.keyspace.as_ref());
+            vec![Resource::table(&keyspace, statement.table.name.as_str())]
+        }
         Statement::CopyTable(statement) => {
             let keyspace = in_keyspace(statement.table.keyspace.as_ref());
             vec![Resource::table(&keyspace, statement.table.name.as_str())]

@@ -19,6 +19,7 @@ pub(crate) mod roles;
 pub(crate) mod schema_store;
 pub(crate) mod snapshots;
 pub(crate) mod table;
+mod table_like;
 pub(crate) mod truncate;
 pub(crate) mod user_type;
 pub(crate) mod view;
@@ -293,6 +294,7 @@ fn apply_allowed(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
         Statement::AlterKeyspace(statement) => keyspace::alter(ctx, statement),
         Statement::DropKeyspace(statement) => keyspace::drop(ctx, statement),
         Statement::CreateTable(statement) => table::create(ctx, statement),
+        Statement::CreateTableLike(statement) => table_like::create(ctx, statement),
         Statement::AlterTable(statement) => alter_table::alter(ctx, statement),
         Statement::DropTable(statement) => table::drop(ctx, statement),
         Statement::CreateType(statement) => user_type::create(ctx, statement),
@@ -343,6 +345,10 @@ fn check_system_keyspace(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Re
             (keyspace, "DROP", format!("<keyspace {keyspace}>"))
         }
         Statement::CreateTable(statement) => {
+            let keyspace = keyspace_of(&statement.table);
+            (keyspace, "CREATE", all_tables(keyspace))
+        }
+        Statement::CreateTableLike(statement) => {
             let keyspace = keyspace_of(&statement.table);
             (keyspace, "CREATE", all_tables(keyspace))
         }

@@ -24,6 +24,7 @@ pub(crate) fn check_statement(guard: &mut Guard, statement: &mut Statement) -> R
             check_properties(guard, &mut statement.properties)?;
             check_vectors(guard, "Column", columns(&statement.columns))
         }
+        Statement::CreateTableLike(statement) => check_properties(guard, &mut statement.properties),
         Statement::CreateView(statement) => check_properties(guard, &mut statement.properties),
         Statement::AlterView(statement) => check_properties(guard, &mut statement.properties),
         Statement::AlterTable(statement) => match &mut statement.change {
@@ -44,6 +45,12 @@ pub(crate) fn check_statement(guard: &mut Guard, statement: &mut Statement) -> R
         },
         _ => Ok(()),
     }
+}
+
+/// Checks the number of tables of the schema with the new table.
+fn check_table_count(guard: &mut Guard, schema: &Schema, new: &ast::QualifiedName) -> Result<(), CqlError> {
+    let tables = users_keyspaces(schema).flat_map(tables_of);
+    guard.check(ThresholdKind::Tables, new.name.as_str(), count(tables.count()))
 }
 
 fn columns(definitions: &[ast::ColumnDefinition]) -> impl Iterator<Item = (&str, &TypeName)> {
@@ -121,26 +128,21 @@ pub(crate) fn check_outcome(
             check_replication(guard, keyspace.map(AsRef::as_ref))
         }
         Statement::CreateTable(statement) => {
-            let tables = users_keyspaces(schema)
-                .map(|keyspace| tables_of(keyspace).count())
-                .sum();
-            guard.check(
-                ThresholdKind::Tables,
-                statement.table.name.as_str(),
-                count(tables),
-            )?;
+            check_table_count(guard, schema, &statement.table)?;
             let table = table(&statement.table).map(AsRef::as_ref);
             check_table(guard, table)?;
             check_time_to_live(guard, table)
         }
-        Statement::CopyTable(statement) => {
-            let tables = users_keyspaces(schema).flat_map(tables_of);
-            guard.check(
-                ThresholdKind::Tables,
-                statement.table.name.as_str(),
-                count(tables.count()),
-            )
+        Statement::CreateTableLike(statement) => {
+            check_table_count(guard, schema, &statement.table)?;
+            let table = table(&statement.table).map(AsRef::as_ref);
+            if table.is_some_and(|table| table.compact.is_some()) {
+                guard.require(Flag::CompactTables)?;
+            }
+            check_table(guard, table)?;
+            check_time_to_live(guard, table)
         }
+        Statement::CopyTable(statement) => check_table_count(guard, schema, &statement.table),
         Statement::AlterTable(statement) => {
             let table = table(&statement.table).map(AsRef::as_ref);
             check_table(guard, table)?;

@@ -16,6 +16,7 @@ pub(crate) mod running;
 pub(crate) mod schema_tables;
 pub(crate) mod settings;
 pub(crate) mod sizes;
+mod slow_queries;
 mod snapshots;
 pub(crate) mod traces;
 pub(crate) mod views;
@@ -87,31 +88,36 @@ impl VirtualTables for SystemTables {
     }
 }
 
-/// The virtual tables that system tables and DESCRIBE do not list: those for readers of captured changes, if no table captures any.
+/// The virtual tables that system tables and DESCRIBE do not list: those of Cassandra 6, and those for readers of captured changes, if no
+/// table captures any.
 pub(crate) struct HiddenTables {
-    has_any: bool,
+    /// True if no table captures changes.
+    hides_cdc: bool,
     is_shared: bool,
 }
 
 impl HiddenTables {
     pub fn of(schema: &Schema) -> HiddenTables {
         HiddenTables {
-            has_any: !schema.has_cdc(),
+            hides_cdc: !schema.has_cdc(),
             is_shared: schema.table("system_views", "cluster_nodes").is_some(),
         }
     }
 
     /// Returns true if a keyspace may have hidden tables.
     pub fn may_be_in(&self, keyspace: &Keyspace) -> bool {
-        self.has_any && keyspace.is_virtual
+        keyspace.is_virtual
     }
 
     /// Returns true if the table is hidden. Drivers that find rows by tablets always need `scylla_keyspaces` on a shared store.
     pub fn contain(&self, table: &Table) -> bool {
-        self.has_any
-            && table.kind == TableKind::Virtual
-            && registry::find(&table.keyspace, &table.name).is_some_and(|found| found.is_of_cdc)
-            && !(table.name == "scylla_keyspaces" && self.is_shared)
+        let found = match table.kind {
+            TableKind::Virtual => registry::find(&table.keyspace, &table.name),
+            _ => None,
+        };
+        let is_needed = table.name == "scylla_keyspaces" && self.is_shared;
+        found
+            .is_some_and(|found| found.is_of_cassandra_6 || (found.is_of_cdc && self.hides_cdc && !is_needed))
     }
 }
 

@@ -6,7 +6,7 @@
 use super::virtual_table::{VirtualTable, table};
 use super::{
     auth, cdc, compactions, estimates, internode, latencies, local, nodes, running, schema_tables, settings,
-    sizes, snapshots, traces, views,
+    sizes, slow_queries, snapshots, traces, views,
 };
 
 /// The virtual tables with rows, by keyspace.
@@ -71,6 +71,7 @@ pub(super) static TABLES: &[VirtualTable] = &[
     table("system_views", "rows_per_read", latencies::rows_per_read),
     table("system_views", "sai_column_indexes", views::sai_column_indexes),
     table("system_views", "settings", settings::rows),
+    table("system_views", "slow_queries", slow_queries::rows).defined_by(slow_queries::SLOW_QUERIES).of_cassandra_6(),
     table("system_views", "snapshots", snapshots::rows).completed_by(snapshots::complete),
     table("system_views", "sstable_tasks", compactions::running),
     table("system_views", "system_logs", running::system_logs),

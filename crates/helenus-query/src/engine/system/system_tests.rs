@@ -18,7 +18,7 @@ fn definitions_are_those_of_cassandra() {
             ("system_auth", 8),
             ("system_distributed", 6),
             ("system_traces", 2),
-            ("system_views", 43),
+            ("system_views", 44),
             ("system_virtual_schema", 3),
         ]
     );

@@ -37,6 +37,8 @@ pub(super) struct VirtualTable {
     pub is_of_shared_store: bool,
     /// True if the table is for readers of captured changes. It is listed once a table captures changes.
     pub is_of_cdc: bool,
+    /// True if Cassandra 5 does not have the table. Such a table can be read, and is not listed.
+    pub is_of_cassandra_6: bool,
     /// True if every authenticated role may read the table. See also
     /// [`SystemKeyspace::is_public`](super::definition::SystemKeyspace::is_public).
     pub is_public: bool,
@@ -53,6 +55,7 @@ pub(super) const fn table(keyspace: &'static str, name: &'static str, rows: Comp
         definition: None,
         is_of_shared_store: false,
         is_of_cdc: false,
+        is_of_cassandra_6: false,
         is_public: false,
     }
 }
@@ -94,6 +97,14 @@ impl VirtualTable {
     pub const fn of_cdc(self) -> VirtualTable {
         VirtualTable {
             is_of_cdc: true,
+            ..self
+        }
+    }
+
+    /// Returns the entry of a table of Cassandra 6.
+    pub const fn of_cassandra_6(self) -> VirtualTable {
+        VirtualTable {
+            is_of_cassandra_6: true,
             ..self
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use helenus_cql::value::timestamp;
 use helenus_query::measurement::RequestMeasurement;
+use helenus_query::metrics::slow_statements::SlowStatement;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -32,6 +33,18 @@ pub(crate) struct KeptRequest {
 }
 
 impl KeptRequest {
+    /// Returns the facts that `system_views.slow_queries` shows.
+    pub fn into_statement(self) -> SlowStatement {
+        SlowStatement {
+            keyspace: self.keyspace,
+            table: self.table,
+            at_ms: self.at_ms,
+            text: self.statement,
+            took: self.total,
+            was_forwarded: self.owner.is_some(),
+        }
+    }
+
     /// Returns the request as JSON, with times in milliseconds.
     pub fn report(&self) -> Value {
         let RequestMeasurement { statement, store } = &self.measurement;

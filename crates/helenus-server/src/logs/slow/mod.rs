@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use helenus_query::clock::{Clock, SystemClock};
 use helenus_query::measurement::RequestMeasurement;
+use helenus_query::metrics::slow_statements::{SlowStatement, SlowStatementSource};
 use helenus_query::statement_shape::without_values;
 use helenus_query::trace::shorten;
 
@@ -105,6 +106,13 @@ impl SlowLog {
             log(&request, &slow.stage_times, sending, suppressed);
         }
         self.kept.add(request);
+    }
+}
+
+impl SlowStatementSource for SlowLog {
+    fn latest(&self) -> Vec<SlowStatement> {
+        let kept = self.kept().into_iter();
+        kept.map(KeptRequest::into_statement).collect()
     }
 }
 
