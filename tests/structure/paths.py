@@ -17,7 +17,7 @@ import re
 
 FOLDERS = ("crates", "docs", "tests", "bench", "fuzz", ".ci", ".github", "packaging", "deploy", "monitoring")
 ENDINGS = (".rs", ".py", ".md")
-SKIPPED = {".git", "target", ".cache", "node_modules", "mutants", "__pycache__"}
+SKIPPED = {".git", "target", ".cache", "node_modules", "__pycache__"}
 SPAN = re.compile(r"(?<!`)`([^`\s]+)`(?!`)")
 PATH = re.compile(r"[\w.@+*?\[\]/-]+")
 LINE_SUFFIX = re.compile(r"(:\d+(-\d+)?)+$|#.*$")

@@ -77,7 +77,7 @@ def is_test(name):
 def files(root, patterns):
     """Returns the files of the repository that match, in order."""
     found = {path for pattern in patterns for path in root.glob(pattern)}
-    skipped = {".cache", "target", "cases", "mutants"}
+    skipped = {".cache", "target", "cases"}
     return sorted(path for path in found
                   if path.is_file() and not skipped & set(path.relative_to(root).parts) and str(path.relative_to(root)) not in GENERATED)
 

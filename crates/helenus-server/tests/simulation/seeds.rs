@@ -19,7 +19,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Returns a scenario without defects, in the size that the environment asks for.
+    /// Returns a scenario without defects, in the size that the environment names.
     pub fn of(scenario: &str) -> Case {
         Case {
             scenario: scenario.to_owned(),

@@ -22,7 +22,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Returns the size that the environment asks for: `HELENUS_SIM_SECONDS`, and `HELENUS_SIM_WORKLOADS` with names and commas between them.
+    /// Returns the size that the environment names: `HELENUS_SIM_SECONDS`, and `HELENUS_SIM_WORKLOADS` with names and commas between them.
     pub fn from_environment() -> Size {
         let workloads = match std::env::var(WORKLOADS_VARIABLE) {
             Ok(names) => names.split(',').map(str::to_owned).collect(),
@@ -38,7 +38,7 @@ impl Size {
         Duration::from_secs(self.seconds)
     }
 
-    /// Returns the variables that ask for this size.
+    /// Returns the variables that name this size.
     pub fn variables(&self) -> [(&'static str, String); 2] {
         [
             (SECONDS_VARIABLE, self.seconds.to_string()),
