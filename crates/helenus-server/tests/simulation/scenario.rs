@@ -236,8 +236,8 @@ fn heal(world: &mut World) -> Result<(), String> {
 
 /// Reads everything that was written.
 fn read_at_last(world: &mut World, clients: &Clients, workloads: &[Arc<dyn Workload>]) -> Result<(), String> {
-    for workload in workloads.iter().cloned() {
-        let clients = clients.clone();
+    for workload in workloads {
+        let (workload, clients) = (workload.clone(), clients.clone());
         let task = world.spawn(async move { workload.read_at_last(&clients).await });
         let read = world.run_until(task, RECOVERY_MAX);
         read.ok_or_else(|| format!("not all reads are answered within {RECOVERY_MAX:?}"))?;

@@ -170,7 +170,7 @@ impl World {
             self.step();
             if task.is_finished() {
                 let outside = self.outside.as_ref().unwrap();
-                return outside.block_on(&mut task).ok();
+                return Some(outside.block_on(&mut task).expect("the task ended by itself"));
             }
         }
         None
