@@ -53,10 +53,19 @@ impl Ended {
     /// Panics with what the process has printed, and with the commands that repeat the run as it was and in its smallest size, if the seed
     /// has failed.
     pub fn check(&self) {
-        if !self.is_good {
-            let (as_it_was, smallest) = (self.command(), shrunk(self).command());
-            panic!("{}\nto repeat: {as_it_was}\nsmallest:  {smallest}", self.printed);
+        if self.is_good {
+            return;
         }
+        // Further runs would overwrite the trace.
+        let smallest = match std::env::var_os("HELENUS_SIM_TRACE") {
+            Some(_) => self.command(),
+            None => shrunk(self).command(),
+        };
+        panic!(
+            "{}\nto repeat: {}\nsmallest:  {smallest}",
+            self.printed,
+            self.command()
+        );
     }
 
     fn command(&self) -> String {

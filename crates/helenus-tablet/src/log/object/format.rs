@@ -31,6 +31,11 @@ pub(crate) fn log_path(id: LogId, number: u64) -> Path {
     log_folder(Some(id)).join(format!("{number:020}"))
 }
 
+/// Returns the path of the mark of a swept log: no tablet needed it once it was fenced, and its groups are being deleted.
+pub(crate) fn swept_path(id: LogId) -> Path {
+    log_folder(Some(id)).join("swept")
+}
+
 /// Returns the number in the path of a log object. `None` if the path has no such number.
 pub(super) fn number_of(location: &Path) -> Option<u64> {
     let name = location.filename()?;

@@ -20,7 +20,7 @@ mod newest;
 mod recovery;
 
 pub(crate) use appender::{ObjectAppender, begin};
-pub(crate) use format::{Group, is_log_object, log_folder, log_path};
+pub(crate) use format::{Group, is_log_object, log_folder, log_path, swept_path};
 pub(crate) use newest::NewestGroups;
 pub(crate) use recovery::{FencedLog, LogObjects, fence, is_fence, numbers, read, read_some};
 

@@ -5,12 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use object_store::{ObjectStoreExt, PutPayload};
+
 use super::Remote;
 use super::node_log::OwnLog;
 use crate::bucket::subfolders::subfolders;
-use crate::error::StoreError;
+use crate::error::{StoreError, chain};
 use crate::log::object::{
-    self, FencedLog, LogId, LogObjects, NewestGroups, ObjectAppender, log_folder, log_path,
+    self, FencedLog, LogId, LogObjects, NewestGroups, ObjectAppender, log_folder, log_path, swept_path,
 };
 use crate::log::topic::{BegunLog, FrameOffsets, LogPlace, TopicAppender, TopicLogs};
 use crate::log::writer::LogAppender;
@@ -122,6 +124,26 @@ impl Remote {
         }
     }
 
+    /// Reads the groups of a fenced log up to `last`. A swept log has none that any tablet needs. Its own process can still name it for a
+    /// tablet, if it has not noticed the fence.
+    pub(super) async fn read_fenced(&self, id: LogId, last: u64) -> Result<LogObjects, StoreError> {
+        match self.read_log(id, 1, last).await {
+            Err(StoreError::Corrupt { .. }) if self.is_swept(id).await? => Ok(LogObjects::new()),
+            read => read,
+        }
+    }
+
+    async fn is_swept(&self, id: LogId) -> Result<bool, StoreError> {
+        if self.in_topic(id)?.is_some() {
+            return Ok(false);
+        }
+        match self.log_store().head(&swept_path(id)).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(StoreError::Unavailable(chain(&error))),
+        }
+    }
+
     /// Deletes groups of this process's log that are not needed. All earlier ones must be unneeded too.
     pub(super) async fn trim_log(&self, own: &OwnLog, numbers: Range<u64>) -> Result<(), StoreError> {
         let Some((topic, place)) = self.in_topic(own.id)? else {
@@ -161,6 +183,10 @@ impl Remote {
             None => {
                 let numbers = self.fenced_objects(id).await?;
                 self.archive_objects(id, numbers.clone()).await?;
+                if !numbers.is_empty() {
+                    let marked = self.log_store().put(&swept_path(id), PutPayload::new()).await;
+                    marked.map_err(|error| StoreError::Unavailable(chain(&error)))?;
+                }
                 let paths = numbers.into_iter().map(|number| log_path(id, number));
                 self.delete_objects(paths.collect()).await
             }

@@ -86,7 +86,7 @@ impl Remote {
         }
         let objects = log
             .objects
-            .get_or_try_init(|| async { self.read_log(span.log, 1, last).await.map(Arc::new) })
+            .get_or_try_init(|| async { self.read_fenced(span.log, last).await.map(Arc::new) })
             .await?;
         Ok((closed, objects.clone()))
     }
