@@ -32,13 +32,23 @@ const SEEDS: u64 = 2;
 /// Number of seeds among which a built-in defect must be found.
 const DEFECT_SEEDS: u64 = 40;
 
-/// Runs the seeds that the environment names.
+/// Seeds that have found defects of the nodes, with their scenario and the seconds under load.
+const FOUND: [(&str, u64, u64); 2] = [("random_faults", 8, 60), ("long_outages", 20, 60)];
+
+/// Runs the seeds that the environment names. If it names none, the seeds that have found defects run, too.
 fn check(scenario: &str) {
     let case = Case::of(scenario);
     if let Some(seed) = seeds::number("HELENUS_SIM_SEED") {
         let ended = seeds::run(&case, seed);
         println!("{}", ended.printed);
         return ended.check();
+    }
+    if seeds::number("HELENUS_SIM_SEEDS").is_none() {
+        for (_, seed, seconds) in FOUND.into_iter().filter(|(name, _, _)| *name == scenario) {
+            let mut case = case.clone();
+            case.size.seconds = seconds;
+            seeds::run(&case, seed).check();
+        }
     }
     let first = seeds::number("HELENUS_SIM_FIRST").unwrap_or(1);
     let count = seeds::number("HELENUS_SIM_SEEDS").unwrap_or(SEEDS);
