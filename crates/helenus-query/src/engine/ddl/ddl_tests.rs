@@ -12,7 +12,7 @@ use crate::index::entries::hidden_table;
 use crate::schema::documents;
 
 /// Statements whose answers differ from Cassandra's, with the reason.
-const KNOWN_DIFFERENCES: [(&str, &str); 23] = [
+const KNOWN_DIFFERENCES: [(&str, &str); 22] = [
     ("cdc = {'enabled'", "ScyllaDB's map is known here"),
     ("USING 'SASIIndex'", "the short class name is accepted here"),
     ("SERVICE LEVEL", "statements of ScyllaDB that are known here"),
@@ -23,7 +23,6 @@ const KNOWN_DIFFERENCES: [(&str, &str); 23] = [
     ),
     ("transactions = {", "an option of YCQL that is known here"),
     ("BEGIN TRANSACTION", "transactions of Cassandra 6 are known here"),
-    ("c3 LIKE a1", "CREATE TABLE LIKE of Cassandra 6 is known here"),
     (
         "x LIKE t WITH INDEXES",
         "CREATE TABLE LIKE of Cassandra 6 is known here",
