@@ -107,6 +107,15 @@ impl Clients {
     }
 }
 
+/// Returns the text of a result for the trace.
+pub fn as_text(result: &Result<String, Failure>) -> String {
+    match result {
+        Ok(rows) => format!("\"{rows}\""),
+        Err(Failure::NotDone(error)) => format!("not done: {error}"),
+        Err(Failure::Unknown(error)) => format!("unknown: {error}"),
+    }
+}
+
 fn shown(response: Response) -> Result<Page, Failure> {
     match response {
         Response::Result(QueryResult::Rows(rows)) => Ok((literals(&rows), rows.page.paging_state)),

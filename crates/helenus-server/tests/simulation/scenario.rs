@@ -45,7 +45,7 @@ impl fmt::Display for Report {
 /// Runs three nodes under load, does what the scenario does again and again, and checks what clients saw.
 pub fn run(scenario: Scenario, seed: u64, size: &Size) -> Result<Report, String> {
     let mut world = World::new(seed, NODES);
-    (0..NODES).for_each(|node| world.start(node));
+    world.start_all();
     let clients = Clients::new(&world);
     let workloads = workload::named(&size.workloads);
     create(&mut world, &clients, &workloads)?;
@@ -151,7 +151,7 @@ fn fault(world: &mut World) {
         }
     }
     // A node that has stopped by itself, or could not start, starts again.
-    (0..world.node_count()).for_each(|node| world.start(node));
+    world.start_all();
 }
 
 /// Kills a node in the middle of its transactions. It soon starts again.
@@ -192,7 +192,7 @@ fn outage(world: &mut World) {
     tracing::info!(node, ?duration, "outage");
     world.run_for(duration);
     world.bucket.heal();
-    (0..world.node_count()).for_each(|node| world.start(node));
+    world.start_all();
 }
 
 /// Pauses one or two nodes for about as long as the lease.
@@ -225,7 +225,7 @@ fn heal(world: &mut World) -> Result<(), String> {
     world.network.heal();
     let end = world.now() + RECOVERY_MAX;
     while world.now() < end {
-        (0..world.node_count()).for_each(|node| world.start(node));
+        world.start_all();
         if (0..world.node_count()).all(|node| world.is_serving(node)) {
             return Ok(());
         }

@@ -27,6 +27,14 @@ impl Case {
             size: Size::from_environment(),
         }
     }
+
+    /// Returns the command that runs a seed.
+    fn command(&self, seed: u64) -> String {
+        let size = self.size.variables();
+        let size = size.map(|(name, value)| format!("{name}={value} ")).concat();
+        let scenario = &self.scenario;
+        format!("{size}HELENUS_SIM_SEED={seed} cargo test -p helenus-server --test simulation {scenario}")
+    }
 }
 
 /// Returns the number in a variable of the environment. `None` if it is not set.
@@ -58,36 +66,29 @@ impl Ended {
         }
         // Further runs would overwrite the trace.
         let smallest = match std::env::var_os("HELENUS_SIM_TRACE") {
-            Some(_) => self.command(),
-            None => shrunk(self).command(),
+            Some(_) => self.case.command(self.seed),
+            None => shrunk(&self.case, self.seed).command(self.seed),
         };
         panic!(
             "{}\nto repeat: {}\nsmallest:  {smallest}",
             self.printed,
-            self.command()
+            self.case.command(self.seed)
         );
-    }
-
-    fn command(&self) -> String {
-        let (seed, scenario) = (self.seed, &self.case.scenario);
-        let size = self.case.size.variables();
-        let size = size.map(|(name, value)| format!("{name}={value} ")).concat();
-        format!("{size}HELENUS_SIM_SEED={seed} cargo test -p helenus-server --test simulation {scenario}")
     }
 }
 
-/// Returns the smallest run of a failed seed that fails, too: fewer workloads, and less time.
-fn shrunk(failed: &Ended) -> Ended {
-    let try_size = |size: Size| {
+/// Returns the smallest case in which a failed seed fails, too: fewer workloads, and less time.
+fn shrunk(failed: &Case, seed: u64) -> Case {
+    let mut smallest = failed.clone();
+    let fails = |size: &Size| {
         let case = Case {
-            size,
-            ..failed.case.clone()
+            size: size.clone(),
+            ..failed.clone()
         };
-        Some(run(&case, failed.seed)).filter(|ended| !ended.is_good)
+        !run(&case, seed).is_good
     };
-    let mut smallest = run(&failed.case, failed.seed);
-    while let Some(smaller) = smallest.case.size.smaller().into_iter().find_map(try_size) {
-        smallest = smaller;
+    while let Some(smaller) = smallest.size.smaller().into_iter().find(fails) {
+        smallest.size = smaller;
     }
     smallest
 }

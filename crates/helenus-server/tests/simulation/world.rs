@@ -116,6 +116,11 @@ impl World {
         self.leave();
     }
 
+    /// Starts all nodes that do not run.
+    pub fn start_all(&mut self) {
+        (0..self.node_count()).for_each(|node| self.start(node));
+    }
+
     /// Ends a process at whatever it awaits, as SIGKILL does.
     pub fn kill(&mut self, node: usize) {
         tracing::info!(node, "kill");

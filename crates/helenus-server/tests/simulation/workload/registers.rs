@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::Workload;
-use crate::clients::{Clients, Failure};
+use crate::clients::{Clients, Failure, as_text};
 use crate::machine;
 use crate::register::{ABSENT, Call, Operation, explains};
 
@@ -222,11 +222,7 @@ impl Workload for Registers {
         let (text, begin) = (self.text(key, call), machine::elapsed());
         let result = clients.run(node, &text).await;
         let end = machine::elapsed();
-        let shown = match &result {
-            Ok(rows) => format!("\"{rows}\""),
-            Err(Failure::NotDone(error)) => format!("not done: {error}"),
-            Err(Failure::Unknown(error)) => format!("unknown: {error}"),
-        };
+        let shown = as_text(&result);
         tracing::debug!(node, text, begin_ms = begin.as_millis(), shown, "operation");
         let operation = match result {
             Ok(rows) => Operation {

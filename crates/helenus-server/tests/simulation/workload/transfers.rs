@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::Workload;
-use crate::clients::{Clients, Failure};
+use crate::clients::{Clients, Failure, as_text};
 use crate::machine;
 use crate::serializability::{Access, Operation, check};
 
@@ -202,11 +202,7 @@ impl Transfers {
         let (node, begin) = (clients.any_node(), machine::elapsed());
         let result = clients.run(node, &order.text).await;
         let end = machine::elapsed();
-        let shown = match &result {
-            Ok(rows) => format!("\"{rows}\""),
-            Err(Failure::NotDone(error)) => format!("not done: {error}"),
-            Err(Failure::Unknown(error)) => format!("unknown: {error}"),
-        };
+        let shown = as_text(&result);
         tracing::debug!(
             node,
             text = order.text,
