@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::failure::{ExecutionError, store_error};
 use crate::storage::ExecutionContext;
-use crate::storage::key_reads::{keys_of, scan_tablet};
+use crate::storage::key_reads::scan_table;
 use crate::storage::writes::write_anywhere;
 
 /// Number of tablets that are copied at a time.
@@ -49,7 +49,7 @@ async fn copy_tablet(
     to: TableId,
 ) -> Result<u64, CqlError> {
     // After a split, a tablet may still contain rows of its sibling.
-    let scan = scan_tablet(tablet, keys_of(from, tablet.token_range()), false).await;
+    let scan = scan_table(tablet, from).await;
     let mut scan = scan.map_err(ExecutionError::into_client_error)?;
     let mut rows = 0;
     let mut batch = Vec::new();

@@ -107,9 +107,7 @@ pub(crate) async fn contended(
     let locked = lock.await;
     let has_pending = locked.as_ref().is_ok_and(|guard| guard.has_pending());
     if has_pending || measurement::lock_wait_ns() > before_ns || locked.is_err() {
-        for (table, key) in partitions {
-            sampling.record(interest, SamplerKind::CasContentions, table.id, &key.bytes, 1);
-        }
+        record_contention(sampling, partitions, |_| true);
     }
     locked
 }

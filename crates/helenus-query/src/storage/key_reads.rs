@@ -287,6 +287,11 @@ pub(crate) fn keys_of(table: TableId, tokens: TokenRange) -> ByteRange {
     key::token_range(table, Bound::Included(tokens.first), Bound::Included(tokens.last))
 }
 
+/// Begins a scan of a table's rows in an open tablet.
+pub(crate) async fn scan_table(tablet: &Tablet, table: TableId) -> Result<Scan, ExecutionError> {
+    scan_tablet(tablet, keys_of(table, tablet.token_range()), false).await
+}
+
 /// Begins a scan of keys in an open tablet.
 pub(crate) async fn scan_tablet(
     tablet: &Tablet,

@@ -422,11 +422,7 @@ fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<
         table::new_id(properties)?;
         return Err(CqlError::Config("Cannot alter table id.".to_owned()));
     }
-    if table.is_counter && changed.default_time_to_live_s > 0 {
-        return Err(CqlError::invalid(
-            "Cannot set default_time_to_live on a table with counters",
-        ));
-    }
+    table::refuse_counter_ttl(table.is_counter, &changed)?;
     if changed.gc_grace_s == 0 && !table.views.is_empty() {
         return Err(CqlError::invalid(format!(
             "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, {UNDELIVERED}"

@@ -19,7 +19,7 @@ use crate::java_order;
 use crate::properties;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::names::{TABLE_NAME_LEN_MAX, is_valid_name};
-use crate::schema::table_options;
+use crate::schema::table_options::{self, TableOptions};
 use crate::schema::{Column, ColumnKind, ColumnMask, Keyspace, Schema, Table, TableBuilder, TableKind};
 
 impl Schema {
@@ -95,11 +95,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
             "Cannot mix counter and non counter columns in the same table",
         ));
     }
-    if table.is_counter && table.options.default_time_to_live_s > 0 {
-        return Err(CqlError::invalid(
-            "Cannot set default_time_to_live on a table with counters",
-        ));
-    }
+    refuse_counter_ttl(table.is_counter, &table.options)?;
     let schema = schema.with_table(table);
     Ok(Effect::Changed(Change::new(
         schema,
@@ -107,6 +103,16 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         keyspace_name,
         SchemaTarget::Table(name.to_owned()),
     )))
+}
+
+/// Refuses a default TTL for a table with counters.
+pub(super) fn refuse_counter_ttl(is_counter: bool, options: &TableOptions) -> Result<(), CqlError> {
+    match is_counter && options.default_time_to_live_s > 0 {
+        true => Err(CqlError::invalid(
+            "Cannot set default_time_to_live on a table with counters",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Returns the id of a new table or view, and its incarnation. Only an id that the statement chooses needs an incarnation, because a

@@ -7,7 +7,7 @@ use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
 use super::renumber::renumbered;
-use super::table::{already_exists, check_name};
+use super::table::{already_exists, check_name, refuse_counter_ttl};
 use super::{Applied, Change, DdlContext, Effect, unchanged};
 use crate::index::entries::hidden_table;
 use crate::response::{ChangeKind, SchemaTarget};
@@ -156,11 +156,7 @@ fn options(source: &Table, given: &ast::Properties) -> Result<TableOptions, CqlE
     if given.get("id").is_some() {
         return Err(CqlError::Config("Cannot alter table id.".to_owned()));
     }
-    if source.is_counter && changed.default_time_to_live_s > 0 {
-        return Err(CqlError::invalid(
-            "Cannot set default_time_to_live on a table with counters",
-        ));
-    }
+    refuse_counter_ttl(source.is_counter, &changed)?;
     Ok(changed)
 }
 

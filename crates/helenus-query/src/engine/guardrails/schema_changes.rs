@@ -47,6 +47,11 @@ pub(crate) fn check_statement(guard: &mut Guard, statement: &mut Statement) -> R
     }
 }
 
+fn check_new_table(guard: &mut Guard, table: Option<&Table>) -> Result<(), CqlError> {
+    check_table(guard, table)?;
+    check_time_to_live(guard, table)
+}
+
 /// Checks the number of tables of the schema with the new table.
 fn check_table_count(guard: &mut Guard, schema: &Schema, new: &ast::QualifiedName) -> Result<(), CqlError> {
     let tables = users_keyspaces(schema).flat_map(tables_of);
@@ -129,9 +134,7 @@ pub(crate) fn check_outcome(
         }
         Statement::CreateTable(statement) => {
             check_table_count(guard, schema, &statement.table)?;
-            let table = table(&statement.table).map(AsRef::as_ref);
-            check_table(guard, table)?;
-            check_time_to_live(guard, table)
+            check_new_table(guard, table(&statement.table).map(AsRef::as_ref))
         }
         Statement::CreateTableLike(statement) => {
             check_table_count(guard, schema, &statement.table)?;
@@ -139,8 +142,7 @@ pub(crate) fn check_outcome(
             if table.is_some_and(|table| table.compact.is_some()) {
                 guard.require(Flag::CompactTables)?;
             }
-            check_table(guard, table)?;
-            check_time_to_live(guard, table)
+            check_new_table(guard, table)
         }
         Statement::CopyTable(statement) => check_table_count(guard, schema, &statement.table),
         Statement::AlterTable(statement) => {

@@ -98,18 +98,14 @@ pub(crate) async fn under_way(context: &ExecutionContext) -> Result<Vec<Op>, Cql
     let now_s = context.clock.now_us().div_euclid(1_000_000);
     let mut found = Vec::new();
     for tablet in context.store.tablets().iter() {
-        let scan =
-            key_reads::scan_tablet(tablet, key_reads::keys_of(TABLE, tablet.token_range()), false).await;
+        let scan = key_reads::scan_table(tablet, TABLE).await;
         let mut scan = scan.map_err(ExecutionError::into_client_error)?;
         while let Some((_, packed)) = scan.next().await.map_err(store_error)? {
             let Some(ops) = content(packed, now_s)? else {
                 continue;
             };
             let writes = WriteSet::from_ops(&context.schema(), ops)?;
-            let ops = writes.indexed_ops(context).await;
-            let ops = ops.map_err(ExecutionError::into_client_error)?.into_ops();
-            context.store.add_to_pinned(ops.clone()).map_err(store_error)?;
-            found.extend(ops);
+            found.extend(writes.add_to_cut(context).await?);
         }
     }
     Ok(found)

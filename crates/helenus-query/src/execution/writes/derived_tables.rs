@@ -13,7 +13,7 @@ use helenus_tablet::Op;
 use super::rows_before::RowsBefore;
 use super::{HeaderWrite, RowWrite, WriteSet};
 use crate::execution::views;
-use crate::failure::ExecutionError;
+use crate::failure::{ExecutionError, store_error};
 use crate::index::nearest::directories;
 use crate::index::posting_lists::{PostingLists, ReplacedEntry};
 use crate::index::upkeep;
@@ -124,9 +124,23 @@ impl WriteSet {
         })
     }
 
+    /// Adds the operands to the pinned tablets of a cut, with the index entries and views that follow from them. Returns all of them.
+    pub(crate) async fn add_to_cut(self, context: &ExecutionContext) -> Result<Vec<Op>, CqlError> {
+        let ops = self.indexed_ops(context).await;
+        let ops = ops.map_err(ExecutionError::into_client_error)?.into_ops();
+        context.store.add_to_pinned(ops.clone()).map_err(store_error)?;
+        Ok(ops)
+    }
+
     pub(crate) fn has_derived_tables(&self) -> bool {
-        let mut viewed = self.headers.iter().filter(|write| !write.table.views.is_empty());
-        self.rows.iter().any(|write| write.table.has_derived_tables()) || viewed.next().is_some()
+        self.rows.iter().any(|write| !write.table.indexes.is_empty()) || self.has_views()
+    }
+
+    /// Returns true if views must be maintained.
+    pub(crate) fn has_views(&self) -> bool {
+        let rows = self.rows.iter().map(|write| &write.table);
+        let mut tables = rows.chain(self.headers.iter().map(|write| &write.table));
+        tables.any(|table| !table.views.is_empty())
     }
 
     async fn derived_ops(

@@ -88,11 +88,11 @@ pub enum TabletEvent {
 /// Maximum number of events by which a slow listener may lag behind.
 const EVENTS_MAX: usize = 1024;
 
-/// The parts of a store in a bucket, besides its open tablets.
 /// Prepares a tablet before its first request. All its writes have been replayed, and the former owner has been fenced.
 pub type TabletPreparation =
     Box<dyn Fn(Arc<Tablet>) -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync>;
 
+/// The parts of a store in a bucket, besides its open tablets.
 pub(crate) struct Remote {
     databases: Databases,
     /// The origins of the store's tables.

@@ -12,7 +12,7 @@ use crate::cluster::IntentState;
 use crate::execution::writes::WriteSet;
 use crate::failure::{ExecutionError, store_error};
 use crate::storage::ExecutionContext;
-use crate::storage::key_reads::{keys_of, scan_tablet};
+use crate::storage::key_reads::scan_table;
 use crate::storage::undecided::Intent;
 
 /// Returns the operands of committed transactions that were not applied yet at the cut of the pinned tablets, and adds them to these tablets.
@@ -24,7 +24,7 @@ pub(crate) async fn under_way(context: &ExecutionContext) -> Result<Vec<Op>, Cql
     let mut states: BTreeMap<(Uuid, i64), IntentState> = BTreeMap::new();
     let mut pending: Vec<Intent> = Vec::new();
     for tablet in context.store.tablets().iter() {
-        let scan = scan_tablet(tablet, keys_of(intents::TABLE, tablet.token_range()), false).await;
+        let scan = scan_table(tablet, intents::TABLE).await;
         let mut scan = scan.map_err(ExecutionError::into_client_error)?;
         while let Some((_, packed)) = scan.next().await.map_err(store_error)? {
             let Some((intent, state)) = intents::stored(packed, now_s)? else {
@@ -46,10 +46,7 @@ pub(crate) async fn under_way(context: &ExecutionContext) -> Result<Vec<Op>, Cql
             continue;
         }
         let writes = WriteSet::from_ops(&context.schema(), intent.ops)?;
-        let ops = writes.indexed_ops(context).await;
-        let ops = ops.map_err(ExecutionError::into_client_error)?.into_ops();
-        context.store.add_to_pinned(ops.clone()).map_err(store_error)?;
-        found.extend(ops);
+        found.extend(writes.add_to_cut(context).await?);
     }
     Ok(found)
 }

@@ -161,8 +161,7 @@ impl SpreadTransaction<'_> {
     async fn commit(mut self, timestamp_us: i64, writes: WriteSet) -> Result<(), ExecutionError> {
         // From here on, only the outcome of the intents may end the sessions.
         self.locked.clear();
-        let has_views = writes.rows.iter().any(|write| !write.table.views.is_empty())
-            || writes.headers.iter().any(|write| !write.table.views.is_empty());
+        let has_views = writes.has_views();
         let intents = self.intents(timestamp_us, writes);
         let schema_version = self.context.schema().document_version;
         let intending = intents.into_iter().map(|(node, intents)| {

@@ -19,7 +19,7 @@ use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::apply_here;
 use crate::failure::{ExecutionError, store_error};
 use crate::storage::ExecutionContext;
-use crate::storage::key_reads::{keys_of, scan_tablet};
+use crate::storage::key_reads::scan_table;
 use crate::storage::undecided::{CommittedIntent, Intent, Progress, UndecidedIntent};
 use crate::storage::writes::write_ops;
 
@@ -44,7 +44,7 @@ pub(crate) async fn load(
         return Ok(());
     };
     let tokens = tablet.token_range();
-    let scan = scan_tablet(tablet, keys_of(intents::TABLE, tokens), false).await;
+    let scan = scan_table(tablet, intents::TABLE).await;
     let mut scan = scan.map_err(ExecutionError::into_client_error)?;
     let now_s = context.clock.now_us().div_euclid(1_000_000);
     let (mut undecided, mut committed) = (Vec::new(), Vec::new());
